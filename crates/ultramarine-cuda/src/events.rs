@@ -1,9 +1,9 @@
-//! Timeline events: values that only increase. For each recorded value, there is an event of the
-//! driver after the stream's earlier work.
+//! Timeline events: values that only grow. Each recorded value has a driver event, enqueued after
+//! the stream's earlier work.
 //!
-//! A stream may be told to wait for a value that is not recorded yet. The host first waits a moment
-//! for the record, because another thread is usually about to make it. After that, the stream waits
-//! for a word in pinned memory (a wait value), which the stream that records the value writes.
+//! A stream can be told to wait for a value that has not been recorded yet. The host first waits
+//! briefly, because another thread is usually about to record it. After that, the stream waits for
+//! a word in pinned memory (a wait value), which the recording stream writes.
 
 use crate::context::failure::{self, cuda};
 use crate::context::submission_log::SubmissionLog;
@@ -17,13 +17,13 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 use ultramarine_abi::helper::{Failure, Result};
 
-/// Time for which the host waits for a record, before it makes the stream wait.
+/// Time that the host waits for a value to be recorded, before the stream waits for it instead.
 const GRACE: Duration = Duration::from_millis(2);
 
-/// Number of marks of a timeline above which a record removes the completed ones.
+/// Number of marks of a timeline above which a record looks for completed marks.
 const MANY: usize = 64;
 
-/// An event of the driver. It is returned for reuse when the last waiter has dropped it.
+/// An event of the driver, which is given back when its last waiter is done.
 struct Signal {
     context: Arc<Context>,
     event: EventHandle,
@@ -43,25 +43,25 @@ impl Drop for Signal {
 struct Mark {
     value: u64,
     signal: Arc<Signal>,
-    /// The log of the stream, and the number of operations submitted to it before the mark.
+    /// The stream, and the number of operations it had been given.
     log: Arc<SubmissionLog>,
     count: u64,
 }
 
 #[derive(Default)]
 struct Line {
-    /// Marks that are recorded and not known to be complete, the oldest first.
+    /// Values that were recorded and are not known to be reached, the oldest first.
     marks: VecDeque<Mark>,
-    /// Wait values of streams that wait for values that are not recorded yet.
+    /// Streams that wait for values that have not been recorded yet.
     waiting: Vec<(u64, WaitValue)>,
 }
 
-/// A timeline event: a value that only increases, and that streams record. The host and other
-/// streams can wait for it. See the module for values that are not recorded yet.
+/// A timeline event: a value that only grows, recorded by streams. The host and other streams wait
+/// for it. The module's documentation describes waits for values that are not recorded yet.
 pub struct Event {
     context: Arc<Context>,
     reached: AtomicU64,
-    /// Number of marks. 0 if nothing is pending.
+    /// The number of marks; 0 while nothing is pending.
     pending: AtomicU64,
     line: Mutex<Line>,
     recorded: Condvar,
@@ -100,7 +100,7 @@ impl Event {
         self.reached.load(Ordering::Acquire)
     }
 
-    /// Makes the event reach `value` once the stream's earlier work is complete.
+    /// Sets the event to `value` once the stream's earlier work has completed.
     pub fn record(&self, stream: &Stream, value: u64) -> Result<()> {
         let _entered = self.context.enter()?;
         let driver = self.context.driver();
@@ -198,7 +198,7 @@ impl Event {
             if let Some(mark) = line.marks.iter().find(|m| m.value >= value) {
                 let signal = mark.signal.clone();
                 drop(line);
-                // SAFETY: an event of this context, which is not recorded anew while it is held.
+                // SAFETY: an event of this context, which is not recorded again while it is held.
                 unsafe { cuda!(driver.event_synchronize(signal.event)) }?;
                 line = lock(&self.line);
                 continue;
@@ -207,7 +207,7 @@ impl Event {
         }
     }
 
-    /// Returns the event's current value. Failures are reported to the threads that wait.
+    /// The event's current value. Failures are reported to the waiters, not here.
     pub fn query(&self) -> u64 {
         if self.pending.load(Ordering::Acquire) > 0
             && let Ok(_entered) = self.context.enter()
@@ -217,9 +217,9 @@ impl Event {
         self.reached()
     }
 
-    /// Calls `wait` with the driver's event of the mark that reaches `value`, so that other
-    /// libraries' streams can wait for it. During the call, the event belongs to that mark. `wait`
-    /// is not called if the value has been reached.
+    /// Passes the driver event of the mark that reaches `value` to `wait`, so that other libraries'
+    /// streams can wait for it. While `wait` runs, the event cannot be reused for another mark.
+    /// `wait` is not called if the value is already reached.
     pub fn with_mark(
         &self,
         value: u64,
@@ -242,13 +242,13 @@ impl Drop for Event {
     fn drop(&mut self) {
         let line = self.line.get_mut().unwrap_or_else(|e| e.into_inner());
         if context::forked() {
-            // In a forked child, the driver's events belong to the parent.
+            // The driver's events belong to the parent process.
             std::mem::take(&mut line.marks).into_iter().for_each(std::mem::forget);
         }
-        // Release the remaining waiters, which would otherwise wait forever.
+        // Streams that still wait are released, because nothing will record their values.
         for (_, wait_value) in line.waiting.drain(..) {
-            // SAFETY: a word of pinned memory that lives as long as the context; the device
-            // reads it whole.
+            // SAFETY: a word of pinned memory that lives as long as the context; the device reads
+            // it atomically.
             unsafe { wait_value.word.write_volatile(wait_value.ticket) };
         }
     }

@@ -1,18 +1,17 @@
-//! Graphs of the driver: commands as nodes, which are made once and changed when a command changes.
+//! CUDA graphs: commands become nodes, which are made once and updated when a command changes.
 //!
-//! A command is enqueued into a [`Writer`] as it would be into a stream, both at the first time and
-//! each time that it changes. The first time, its launches become nodes. Later the nodes get the
-//! launches' new parameters, kernel and grid included. If the nodes no longer fit (the number of
-//! launches or the size of a fill differs), the writer reports this, and the graph is made again.
-//! Therefore nothing has to be known about how a command's launches depend on its tensors.
+//! A command is enqueued into a [`Writer`] in the same way as into a stream: the first time, and again whenever
+//! it changes. The first time, its launches become nodes. Later, the nodes get the new launches' parameters,
+//! including kernel and grid. If the launches no longer fit the nodes (the number of launches or the size of a
+//! fill differs), the writer reports this, and the graph is made anew. So this module does not need to know how
+//! a command's launches follow from its tensors.
 //!
-//! A kernel may begin before the previous kernel has ended, if it waits for that kernel itself.
-//! Memory that it reads before the wait must not be written by the graph: the graph as a whole
-//! waits for earlier work.
+//! A kernel may start before the previous one has ended, if it declares that it waits itself. Until it waits, it may
+//! only read memory that nothing in the graph writes; the graph as a whole waits for the work before it.
 //!
-//! Calls of libraries are captured in thread-local mode, because other threads may allocate and
-//! wait meanwhile. Objects on the device that they need, such as cuFFT's tables or cuDNN's kernels,
-//! are kept as long as the graph ([`Writer::keep`]).
+//! Library calls are captured in thread-local mode, so other threads can allocate and wait meanwhile. Device objects that such
+//! calls need beside the command's memory, such as cuFFT's tables or cuDNN's kernels, live as long as the graph
+//! ([`Writer::keep`]).
 
 use crate::context::failure::{self, cuda};
 use crate::context::{self, Context, lock};
@@ -32,14 +31,14 @@ use ultramarine_abi::helper::{Failure, Result};
 /// `CU_STREAM_CAPTURE_MODE_THREAD_LOCAL`.
 const THREAD_LOCAL: c_int = 1;
 
-/// Counts of operations on graphs, in this process.
+/// Counts of graph operations in this process.
 #[derive(Default)]
 pub struct Counters {
     /// Graphs that were made.
     pub made: AtomicU64,
     /// Nodes that were made.
     pub nodes: AtomicU64,
-    /// Nodes whose parameters were changed.
+    /// Nodes that got new parameters.
     pub changed: AtomicU64,
 }
 
@@ -54,8 +53,8 @@ fn count(counter: &AtomicU64) {
 /// `CU_STREAM_NON_BLOCKING`.
 const NON_BLOCKING: u32 = 1;
 
-/// A stream without work. Calls of libraries use it while they are captured as nodes; see
-/// [`Writer`].
+/// A stream that never runs anything. Library calls are enqueued to it while they are captured as
+/// nodes; see [`Writer`].
 pub struct Capture {
     context: Arc<Context>,
     stream: Mutex<Captured>,
@@ -74,7 +73,7 @@ impl Captured {
 }
 
 impl Capture {
-    /// Makes a capture. Its stream is made at the first use.
+    /// The stream is created at its first use.
     pub fn new(context: Arc<Context>) -> Self {
         Self { context, stream: Mutex::new(Captured(std::ptr::null_mut())) }
     }
@@ -93,7 +92,7 @@ impl Drop for Capture {
     }
 }
 
-/// A graph under construction. It is destroyed when it is dropped. The context is current.
+/// A graph under construction, destroyed when it is dropped. The context is current.
 struct Draft {
     driver: &'static Driver,
     handle: GraphHandle,
@@ -125,11 +124,11 @@ pub struct Node {
 // SAFETY: a handle of the driver's, used by one thread at a time.
 unsafe impl Send for Node {}
 
-/// Objects that calls in a graph use.
+/// Objects that the graph's calls use.
 type Kept = Mutex<Vec<Arc<dyn Any + Send + Sync>>>;
 
-/// A graph that can be launched, and the graph that it was instantiated from, whose nodes are
-/// needed for changes; see [`Writer`].
+/// A graph that can be launched, and the graph that it was instantiated from. Its nodes are needed
+/// to change it; see [`Writer`].
 pub struct Graph {
     context: Arc<Context>,
     graph: GraphHandle,
@@ -157,8 +156,8 @@ impl Drop for Graph {
 }
 
 impl Graph {
-    /// Makes a graph of commands, each of which `write` enqueues into a writer. The commands write
-    /// only to the addresses `written`. Returns the nodes of each command. The context is current.
+    /// Makes a graph of commands. `write` enqueues each of them into a writer, and together they write to the
+    /// addresses `written`. Returns the nodes of each command. The context is current.
     pub fn new(
         context: &Arc<Context>,
         capture: &Capture,
@@ -181,16 +180,15 @@ impl Graph {
             nodes.push(drawn.nodes.into_inner());
         }
         let mut exec = std::ptr::null_mut();
-        // SAFETY: a graph of this context; the place is valid.
+        // SAFETY: a graph of this context; the output pointer is valid.
         unsafe { cuda!(driver.graph_instantiate(&mut exec, handle, 0)) }?;
         count(&COUNTERS.made);
         std::mem::forget(draft);
         Ok((Self { context: context.clone(), graph: handle, exec, kept }, nodes))
     }
 
-    /// Gives the nodes of a command its current parameters, by enqueueing the command with `write`.
-    /// `false` if the nodes no longer fit the command; the graph cannot be used then. The context
-    /// is current.
+    /// Gives a command's nodes its current parameters; `write` enqueues the command. Returns `false` if the
+    /// nodes no longer fit the command; the graph must then be discarded. The context is current.
     pub fn change(
         &self,
         capture: &Capture,
@@ -223,24 +221,24 @@ impl Graph {
     }
 }
 
-/// The nodes of a command.
+/// The nodes of a command, under construction.
 struct Drawn {
     graph: GraphHandle,
-    /// The last node, after which the next one runs.
+    /// The node that the next node depends on.
     last: Cell<Option<Node>>,
     nodes: RefCell<Vec<Node>>,
 }
 
-/// The destination of a launch.
+/// The action of a [`Writer`] on each launch.
 enum Way<'a> {
-    /// Adds a node.
+    /// Adds another node.
     Draw(Drawn),
     /// Sets the parameters of the next of these nodes.
     Change { exec: ExecHandle, nodes: &'a [Node], next: Cell<usize>, fits: Cell<bool> },
 }
 
-/// The destination of a command's launches instead of a stream. At first it makes nodes of them,
-/// and later it changes these nodes.
+/// The receiver of a command's launches, in place of a stream. It first makes nodes of them, and
+/// later updates these nodes.
 pub struct Writer<'a> {
     context: &'a Arc<Context>,
     capture: &'a Capture,
@@ -255,7 +253,7 @@ impl Writer<'_> {
         self.written.iter().all(|w| w.end <= addresses.start || addresses.end <= w.start)
     }
 
-    /// Keeps an object as long as the graph.
+    /// Keeps an object alive as long as the graph.
     pub fn keep(&self, object: Arc<dyn Any + Send + Sync>) {
         let mut kept = lock(self.kept);
         if !kept.iter().any(|k| Arc::ptr_eq(k, &object)) {
@@ -263,10 +261,9 @@ impl Writer<'_> {
         }
     }
 
-    /// Makes a node, or changes the next one. Besides the parameters, the first function gets the
-    /// place for the node, the graph, the preceding nodes and their number; the second one gets the
-    /// instantiated graph and the node. `early` means a kernel that waits itself for the previous
-    /// kernel.
+    /// Makes a node, or updates the next one. `add` gets the pointer for the new node, the graph,
+    /// and the nodes that it depends on with their number. `set` gets the instantiated graph and the
+    /// node. `early` says that the node is a kernel that itself waits for the previous kernel.
     fn node(
         &self,
         (kind, early): (Kind, bool),
@@ -312,7 +309,7 @@ impl Writer<'_> {
                     Some(fault) if failure::is_sticky(fault) => {
                         failure::check(driver, "cuGraphExecNodeSetParams", fault)
                     }
-                    // The driver does not support the change, or there is no further node.
+                    // The driver does not support this change, or there is no such node.
                     _ => {
                         fits.set(false);
                         Err(Failure::new("a launch that fits no node of its graph"))
@@ -322,15 +319,14 @@ impl Writer<'_> {
         }
     }
 
-    /// Enqueues a kernel. If `early`, it may begin before the previous kernel has ended.
+    /// Enqueues a kernel; if `early`, it may start before the previous one has ended.
     ///
     /// # Safety
-    /// The parameters are the kernel's, and the kernel stays inside the memory that it is given. A
-    /// kernel that begins early waits before it reads memory that the graph writes, and before it
-    /// writes.
+    /// The parameters match the kernel, and the kernel accesses only memory that it was given. An early
+    /// kernel waits before it reads memory that the graph writes, and before it writes.
     pub unsafe fn kernel(&self, node: &KernelNode, early: bool) -> Result<()> {
         let driver = self.context.driver();
-        // SAFETY: handles are those of this graph, the kernel by this function's contract.
+        // SAFETY: handles are this graph's; the kernel is valid by this function's contract.
         unsafe {
             self.node(
                 (Kind::Kernel, early),
@@ -343,10 +339,10 @@ impl Writer<'_> {
     /// Enqueues a fill.
     ///
     /// # Safety
-    /// The memory belongs to this device, and has that length.
+    /// The memory is of this device, and long enough.
     pub unsafe fn fill(&self, node: &FillNode) -> Result<()> {
         let (driver, context) = (self.context.driver(), self.context.handle());
-        // SAFETY: handles are those of this graph, the memory by this function's contract.
+        // SAFETY: handles are this graph's; the memory is valid by this function's contract.
         unsafe {
             self.node(
                 (Kind::Fill, false),
@@ -361,10 +357,10 @@ impl Writer<'_> {
     /// Enqueues a copy.
     ///
     /// # Safety
-    /// Both memories belong to this device, and have that length.
+    /// Both memories are of this device, and long enough.
     pub unsafe fn copy(&self, node: &CopyNode) -> Result<()> {
         let (driver, context) = (self.context.driver(), self.context.handle());
-        // SAFETY: handles are those of this graph, the memory by this function's contract.
+        // SAFETY: handles are this graph's; the memory is valid by this function's contract.
         unsafe {
             self.node(
                 (Kind::Copy, false),
@@ -376,8 +372,8 @@ impl Writer<'_> {
         }
     }
 
-    /// Enqueues the work that a library's call enqueues to a given stream. If the call was refused
-    /// (`false`), nothing is enqueued.
+    /// Adds the work that a library's call enqueues to the stream that it is given. If the library
+    /// refuses the call (`false`), nothing is added.
     pub fn library<T>(
         &self,
         enqueue: impl FnOnce(StreamHandle) -> T,
@@ -390,7 +386,8 @@ impl Writer<'_> {
             unsafe { cuda!(driver.stream_create(&mut kept.0, NON_BLOCKING)) }?;
         }
         let stream = kept.0;
-        // SAFETY: a stream that nothing else uses while the lock is held; the place is valid.
+        // SAFETY: a stream that nothing else uses while the lock is held; the output pointer is
+        // valid.
         let (answer, ended, graph) = unsafe {
             cuda!(driver.capture_begin(stream, THREAD_LOCAL))?;
             let answer = enqueue(stream);
@@ -403,14 +400,14 @@ impl Writer<'_> {
             failure::check(driver, "cuStreamEndCapture", ended)?;
         }
         let Some(draft) = draft.filter(|_| ended == code::SUCCESS) else {
-            // The library did something that is not allowed on a captured stream, so the host has
-            // to submit the command itself.
+            // The library did something that a captured stream does not allow, so the host submits
+            // the command without a graph.
             return Err(Failure::unsupported("a call of a library that cannot be captured"));
         };
         if !taken(&answer) {
             return Ok(answer);
         }
-        // SAFETY: handles are those of this graph; the child is copied.
+        // SAFETY: handles are this graph's; the child is copied.
         unsafe {
             self.node(
                 (Kind::Library, false),

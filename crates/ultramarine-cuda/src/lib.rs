@@ -1,11 +1,10 @@
 //! The CUDA backend, as a plugin.
 //!
-//! Building it requires none of NVIDIA's files. It finds NVIDIA's libraries when its score is
-//! queried ([`sys`]): the driver, and later NVRTC, cuBLASLt, cuFFT, cuSOLVER, cuBLAS, cuDNN and
-//! NCCL. Kernels are CUDA C (`kernels/`). NVRTC compiles them for the device at their first use,
-//! and they are cached on disk ([`program`]).
+//! It is built without any of NVIDIA's files, and loads their libraries at run time ([`sys`]): the driver when the host asks for
+//! a score, later NVRTC, cuBLASLt, cuFFT, cuSOLVER, cuBLAS, cuDNN and NCCL. Kernels are CUDA C (`kernels/`). NVRTC compiles them
+//! for the device at their first use, and they are cached on disk ([`program`]).
 //!
-//! Modules from the lowest layer to the highest. Each imports only from lower ones:
+//! The modules, from the lowest layer to the highest. Each module imports only from lower ones:
 //!
 //! * [`sys`]: tables of functions of NVIDIA's libraries;
 //! * [`context`]: a device's primary context, its properties, errors and their attribution;

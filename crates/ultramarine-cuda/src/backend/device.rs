@@ -30,8 +30,8 @@ impl helper::Device for Device {
         let uploaded = self.staging.upload(self.stream_or_default(stream), buffer, offset, source);
         match stream {
             Some(_) => uploaded,
-            // Work without a stream runs on the default stream. Other streams do not wait for it,
-            // so wait until the bytes are there.
+            // The caller's other streams do not wait for the default stream, so the upload has to
+            // be complete on return.
             None => self.default_stream.synchronize().and(uploaded),
         }
     }

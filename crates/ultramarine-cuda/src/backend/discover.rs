@@ -1,5 +1,5 @@
-//! Finds GPUs without starting the driver: `cuInit` costs a tenth of a second, and a context the
-//! same again. A process that only asks for GPUs should not pay that.
+//! Discovery of GPUs without starting the driver. `cuInit` takes a tenth of a second, and creating
+//! a context takes as long again; a process that only lists devices should not pay for either.
 
 use crate::sys::driver::{self, Driver, version_text};
 use std::path::Path;
@@ -9,7 +9,7 @@ use ultramarine_abi::{DeviceIdentity, identity, inline_text};
 /// The score of a machine with a GPU.
 const SCORE: u32 = 100;
 
-/// A GPU, as reported by the operating system.
+/// One GPU, as the operating system reports it.
 #[derive(Debug, Default, PartialEq)]
 struct Seen {
     name: String,
@@ -18,7 +18,7 @@ struct Seen {
     pci: Option<[u32; 4]>,
 }
 
-/// Returns the driver, if it is suitable. It is not initialised.
+/// The driver, if it is recent enough; it is not initialised.
 pub fn driver() -> Result<&'static Driver, String> {
     let (driver, mut version) = (driver::driver()?, 0);
     // SAFETY: the place is valid; this function needs no cuInit.
@@ -83,7 +83,7 @@ fn identity_of(seen: &Seen) -> DeviceIdentity {
     device
 }
 
-/// The GPUs of the machine, as reported by the driver's kernel module.
+/// The GPUs of the machine, as listed by the driver's kernel module.
 fn seen() -> Result<Vec<Seen>, String> {
     if let Ok(text) = std::env::var("ULTRAMARINE_CUDA_DEVICES") {
         let count: usize = text.trim().parse().map_err(|_| {
@@ -92,20 +92,21 @@ fn seen() -> Result<Vec<Seen>, String> {
         return Ok((0..count.min(64)).map(|_| Seen::default()).collect());
     }
     if cfg!(windows) {
-        // The driver is installed, so there is a GPU. The number of GPUs is known only after init.
+        // On Windows a driver is only installed on machines with a GPU. The number of GPUs is known
+        // after init.
         return Ok(vec![Seen::default()]);
     }
     let listed = of_proc(Path::new("/proc/driver/nvidia/gpus"));
     if !listed.is_empty() {
         return Ok(listed);
     }
-    // Sandboxes and WSL report less.
+    // Sandboxes and WSL do not list the GPUs in `/proc`, only as device nodes.
     let nodes = (0..64).filter(|i| Path::new(&format!("/dev/nvidia{i}")).exists()).count();
     let nodes = nodes.max(usize::from(Path::new("/dev/dxg").exists()));
     Ok((0..nodes).map(|_| Seen::default()).collect())
 }
 
-/// Lists the GPUs in `/proc/driver/nvidia/gpus`, which has a directory for each, named by its PCI
+/// The GPUs in `/proc/driver/nvidia/gpus`, which has a directory for each GPU, named by its PCI
 /// address.
 fn of_proc(directory: &Path) -> Vec<Seen> {
     let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
@@ -149,8 +150,8 @@ fn pci(text: &str) -> Option<[u32; 4]> {
     parts.next().is_none().then_some(numbers)
 }
 
-/// Returns the devices of `seen` that `CUDA_VISIBLE_DEVICES` selects. The list has numbers or UUIDs
-/// (or their beginnings), and ends at the first invalid entry.
+/// The devices of `seen` that `CUDA_VISIBLE_DEVICES` leaves visible. Entries of the list are numbers, UUIDs or
+/// prefixes of UUIDs; the list ends at the first invalid entry.
 fn visible(seen: &[Seen], list: Option<&str>) -> Vec<usize> {
     let Some(list) = list else { return (0..seen.len()).collect() };
     let place = |item: &str| {

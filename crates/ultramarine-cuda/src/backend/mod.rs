@@ -1,5 +1,5 @@
-//! The backend: its score, the GPUs that it finds, and a description of each GPU. `discover.rs`
-//! counts GPUs without starting the driver, and `device.rs` has the functions of an open device.
+//! The backend: its score, the GPUs that it finds, and the description of each GPU. `discover.rs`
+//! counts GPUs without starting the driver; `device.rs` has the functions of a single device.
 
 mod device;
 mod discover;
@@ -11,8 +11,8 @@ use core::ffi::CStr;
 use ultramarine_abi::helper::{Backend, Failure, Host, InterfaceRef, Result, Score, dtype};
 use ultramarine_abi::{DeviceInfo, device_flag, identity, inline_text};
 
-/// The backend: the host's functions, and the properties of all GPUs. A [`Device`] is an open GPU.
-/// `export_backend!` in `lib.rs` makes the plugin's entry points from this type.
+/// The backend: the host's functions and the properties of all GPUs. A [`Device`] is one of these
+/// GPUs, opened. `export_backend!` in `lib.rs` generates the plugin's entry points from this type.
 ///
 /// [`Device`]: crate::launch::Device
 pub struct Cuda {
@@ -29,7 +29,7 @@ impl Backend for Cuda {
 
     fn new(host: Host) -> Result<Self> {
         let driver = discover::driver().map_err(Failure::new)?;
-        // SAFETY: flags are 0, as the driver wants it.
+        // SAFETY: flags are 0, as the driver requires.
         let code = unsafe { (driver.init)(0) };
         if code == driver::code::NO_DEVICE {
             return Err(Failure::new(
@@ -56,8 +56,8 @@ impl Backend for Cuda {
         info.fused_max_instructions = crate::ops::FUSED_INSTRUCTIONS;
         info.fused_max_inputs = crate::ops::FUSED_INPUTS;
         info.memory = properties.memory;
-        // Results are deterministic: kernels add in a fixed order, and of libraries only
-        // deterministic algorithms are used.
+        // The backend's own kernels add in a fixed order, and from libraries only deterministic
+        // algorithms are used.
         info.flags = device_flag::UPLOADS_IN_ORDER | device_flag::DETERMINISTIC;
         info.alignment = crate::memory::ALIGNMENT as u32;
         info.kernel_languages = inline_text("cuda-c cubin ptx");

@@ -1,9 +1,8 @@
-//! A communicator. A separate thread opens it, because NCCL needs seconds for this and waits for
-//! the other ranks.
+//! A communicator. It is opened on a separate thread, because NCCL takes seconds to open it and waits for the
+//! other ranks.
 //!
-//! NCCL allows only one call at a time for a communicator, and an `abort` may come at any time.
-//! Therefore every call holds the lock, and then checks whether the communicator was aborted. A
-//! call that waits for NCCL polls it.
+//! NCCL allows only one call at a time on a communicator, and an `abort` may come at any time. So every call takes the lock, and
+//! then checks the abort flag. A call that waits for NCCL polls.
 
 use crate::context::{self, Context, lock};
 use crate::program::background;
@@ -13,16 +12,15 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, TryLockError};
 use std::time::{Duration, Instant};
 use ultramarine_abi::helper::{Failure, Result, panic_message};
 
-/// Time for an orderly end of a communicator, if NCCL's calls do not block.
+/// Time limit for closing a communicator in order, if NCCL's calls do not block.
 const FAREWELL: Duration = Duration::from_secs(5);
-/// Time for which an abort waits for a running call.
+/// Time that an abort waits for a call in progress.
 const GRACE: Duration = Duration::from_secs(2);
-/// Time for which a call polls NCCL continuously, before it sleeps between polls.
+/// Time that a call polls NCCL without sleeping; after it, the call sleeps between polls.
 const CLOSE_WATCH: Duration = Duration::from_millis(2);
 
-/// Returns true if NCCL's calls return only when their work is enqueued, which is the default.
-/// Otherwise NCCL starts a thread for each operation, which costs 40 microseconds.
-/// `ULTRAMARINE_NCCL_BLOCKING=0` selects that mode.
+/// True if NCCL's calls return only when their work is enqueued, which is the default. Non-blocking calls cost 40
+/// microseconds more, because NCCL starts a thread for each operation. `ULTRAMARINE_NCCL_BLOCKING=0` selects them.
 fn is_blocking() -> bool {
     static BLOCKING: OnceLock<bool> = OnceLock::new();
     *BLOCKING.get_or_init(|| {
@@ -30,12 +28,11 @@ fn is_blocking() -> bool {
     })
 }
 
-/// Variable that limits the thread blocks (CTAs) of NCCL's kernels, and thus the multiprocessors
-/// that a group takes from concurrent computations. It is read whenever a group is made, so that
-/// groups may differ.
+/// Environment variable with the maximum number of thread blocks (CTAs) of NCCL's kernels. It limits how many multiprocessors a
+/// group takes from concurrent computations. It is read whenever a group is made, so groups may have different limits.
 const MAX_CTAS: &str = "ULTRAMARINE_NCCL_MAX_CTAS";
 
-/// Parses the limit on thread blocks. `None` leaves the choice to NCCL.
+/// Parses the maximum number of thread blocks; `None` leaves the choice to NCCL.
 fn max_ctas(text: Option<&str>) -> Result<Option<i32>> {
     let Some(text) = text.map(str::trim).filter(|text| !text.is_empty()) else { return Ok(None) };
     match text.parse() {
@@ -47,7 +44,7 @@ fn max_ctas(text: Option<&str>) -> Result<Option<i32>> {
     }
 }
 
-/// The limit on thread blocks for a group that is made now.
+/// The maximum number of thread blocks for a group that is made now.
 fn max_ctas_now() -> Result<Option<i32>> {
     max_ctas(std::env::var(MAX_CTAS).ok().as_deref())
 }
@@ -64,25 +61,25 @@ fn config(max_ctas: Option<i32>) -> Config {
 struct Shared {
     context: Arc<Context>,
     nccl: &'static Nccl,
-    /// NULL before the communicator is made, and after it has ended.
+    /// NULL before the communicator is opened, and after it was destroyed or aborted.
     handle: AtomicPtr<core::ffi::c_void>,
     /// Held during NCCL's calls.
     calls: Mutex<()>,
-    /// The result of the call that opens it.
+    /// The result of opening it.
     opened: OnceLock<Result<()>>,
     ready: AtomicBool,
-    /// Rank and size, after they were queried.
+    /// Rank and size, once they were queried.
     place: OnceLock<(u32, u32)>,
     aborted: AtomicBool,
 }
 
-/// An NCCL communicator: a group of GPUs, and this process's rank in it. It is opened and destroyed
-/// in the background, so that a missing rank does not block a thread of the host.
+/// An NCCL communicator: the group of GPUs that a rank is a member of. It is opened and destroyed
+/// in the background, so that a missing rank blocks no thread of the host.
 pub struct Communicator {
     shared: Arc<Shared>,
-    /// The communicator that this one is a part of, until this one is ready.
+    /// The communicator that this one was split from, held until this one is ready.
     whole: Mutex<Option<Arc<Shared>>>,
-    /// Limit on the thread blocks of its kernels. `None` leaves the choice to NCCL.
+    /// The maximum number of thread blocks of its kernels; `None` leaves the choice to NCCL.
     max_ctas: Option<i32>,
 }
 
@@ -121,7 +118,7 @@ impl Shared {
         Failure::new(format!("{call} failed with {}", self.nccl.describe(code)))
     }
 
-    /// Returns NCCL's state of the communicator. The caller holds the lock.
+    /// NCCL's state of the communicator. The caller holds the lock.
     fn state(&self) -> Code {
         let (handle, mut state) = (self.handle(), code::SUCCESS);
         if handle.is_null() {
@@ -134,8 +131,8 @@ impl Shared {
         }
     }
 
-    /// Returns the outcome of a call that may continue after it has returned. The caller holds the
-    /// lock.
+    /// Waits for the result of a call that may still be in progress when it returns. The caller
+    /// holds the lock.
     fn settle(&self, call: &str, answer: Code) -> Result<()> {
         let (start, mut state) = (Instant::now(), answer);
         while state == code::IN_PROGRESS {
@@ -152,19 +149,19 @@ impl Shared {
         }
     }
 
-    /// Aborts the communicator, and its work that waits on the device. The caller holds the lock,
-    /// or its holder does not return.
+    /// Aborts the communicator, and with it any work that waits on the device. The caller holds the lock, or the
+    /// lock's holder is stuck in a call.
     fn end(&self) {
         let handle = self.handle.swap(std::ptr::null_mut(), Ordering::AcqRel);
         if !handle.is_null()
             && let Ok(_entered) = self.context.enter()
         {
-            // SAFETY: a communicator, which is given back once.
+            // SAFETY: a communicator; the swap above makes sure that it is aborted only once.
             unsafe { (self.nccl.abort)(handle) };
         }
     }
 
-    /// Ends the communicator in an orderly way, together with the other ranks.
+    /// Closes the communicator in order, together with the other ranks.
     fn close(&self) {
         let _calls = lock(&self.calls);
         let Ok(_entered) = self.context.enter() else { return };
@@ -172,7 +169,7 @@ impl Shared {
         if handle.is_null() {
             return;
         }
-        // SAFETY: a communicator that is alive, whose commands are done by the contract.
+        // SAFETY: a live communicator; its commands have completed, as the contract guarantees.
         let mut state = unsafe { (self.nccl.finalize)(handle) };
         while state == code::IN_PROGRESS && Instant::now() < until {
             std::thread::sleep(Duration::from_micros(100));
@@ -188,7 +185,7 @@ impl Shared {
         }
     }
 
-    /// Runs `body`, which opens the communicator, on a separate thread.
+    /// Runs `body`, which opens the communicator, on a new thread.
     fn open(
         self: &Arc<Self>,
         body: impl FnOnce(&Self) -> Result<()> + Send + 'static,
@@ -203,7 +200,7 @@ impl Shared {
                 Err(Failure::new(panic_message(&*payload).unwrap_or("panicked").to_owned()))
             });
             let _ = shared.opened.set(outcome);
-            // If an abort came meanwhile, it found no communicator to abort.
+            // An abort before this point found no communicator to end, so it is ended here.
             if shared.is_aborted() {
                 let _calls = lock(&shared.calls);
                 shared.end();
@@ -233,7 +230,7 @@ impl Communicator {
         }
     }
 
-    /// Begins to open a communicator.
+    /// Starts to open a communicator.
     pub fn open(context: &Arc<Context>, id: &[u8], rank: u32, n_ranks: u32) -> Result<Self> {
         let nccl = nccl::nccl().map_err(Failure::unsupported)?;
         let wrong = |_| {
@@ -263,7 +260,7 @@ impl Communicator {
         Ok(Self { shared, whole: Mutex::default(), max_ctas: most })
     }
 
-    /// Begins to open a part of the communicator.
+    /// Starts to open a part of a communicator.
     pub fn split(&self, color: u32, key: i32) -> Result<Self> {
         let color = i32::try_from(color).map_err(|_| {
             Failure::invalid(format!(
@@ -274,8 +271,8 @@ impl Communicator {
         if !self.is_ready()? {
             return Err(Failure::invalid("the group is not open yet"));
         }
-        // With NULL settings, the part has the settings of the whole communicator; otherwise, all
-        // settings are the part's own.
+        // With NULL settings, the part inherits the settings of the whole. Otherwise the part uses
+        // only its own.
         let most = max_ctas_now()?;
         let same = most == self.max_ctas;
         let (whole, part) =
@@ -284,8 +281,8 @@ impl Communicator {
         part.open(move |part| {
             let _calls = lock(&of.calls);
             of.alive()?;
-            // NCCL may write the handle only when the whole communicator has settled, so the place
-            // must live as long as the part.
+            // NCCL may write the handle as late as when the whole communicator has settled, so the pointer has to
+            // live as long as the part.
             let place = part.handle.as_ptr();
             let mut own = config(most);
             let settings = if same { std::ptr::null_mut() } else { &raw mut own };
@@ -296,7 +293,7 @@ impl Communicator {
         Ok(Self { shared: part, whole: Mutex::new(Some(whole)), max_ctas: most })
     }
 
-    /// Returns true once the communicator is open, and an error if it has failed.
+    /// Returns true once the communicator is open, or an error if opening failed.
     pub fn is_ready(&self) -> Result<bool> {
         context::not_forked()?;
         let shared = &*self.shared;
@@ -309,7 +306,7 @@ impl Communicator {
         let calls = match shared.calls.try_lock() {
             Ok(calls) => calls,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            // A call is running, which reports failures itself.
+            // Another call is in progress, and reports errors itself.
             Err(TryLockError::WouldBlock) => return Ok(ready),
         };
         let state = shared.state();
@@ -335,7 +332,7 @@ impl Communicator {
         let (nccl, calls) = self.enter()?;
         let (mut rank, mut size) = (0, 0);
         let handle = calls.handle;
-        // SAFETY: a communicator that is alive and ready; the places are valid.
+        // SAFETY: a communicator that is alive and ready; the output pointers are valid.
         let codes = unsafe { [(nccl.rank)(handle, &mut rank), (nccl.size)(handle, &mut size)] };
         match codes.into_iter().find(|code| *code != code::SUCCESS) {
             None => Ok(*self.shared.place.get_or_init(|| (rank as u32, size as u32))),
@@ -345,8 +342,8 @@ impl Communicator {
 
     fn enter(&self) -> Result<(&'static Nccl, Calls<'_>)> {
         let shared = &*self.shared;
-        // Once the communicator is open, NCCL's calls report failures themselves, and the host
-        // queries the state from time to time. A query costs as much as a small call.
+        // Once the communicator is open, its state is not queried here, because a query costs as much as a small call. NCCL's
+        // calls report errors themselves, and the host queries the state from time to time.
         context::not_forked()?;
         if !shared.ready.load(Ordering::Acquire) && !self.is_ready()? {
             return Err(Failure::invalid("the group is not open yet"));
@@ -356,7 +353,7 @@ impl Communicator {
         Ok((shared.nccl, Calls { handle: shared.handle(), _guard: guard }))
     }
 
-    /// Enqueues the calls that `body` makes, as a single NCCL group. The device's context is
+    /// Enqueues the calls that `body` makes on the communicator as one NCCL group. The device's context is
     /// current.
     pub fn together(
         &self,
@@ -364,7 +361,7 @@ impl Communicator {
         count: usize,
     ) -> Result<()> {
         let (nccl, calls) = self.enter()?;
-        // SAFETY: groups are the thread's, and every beginning has its end.
+        // SAFETY: NCCL groups are per thread, and every start is followed by an end.
         let code = unsafe { (nccl.begin)() };
         if code != code::SUCCESS {
             return Err(self.shared.failure("ncclGroupStart", code));
@@ -380,7 +377,7 @@ impl Communicator {
         self.shared.settle("ncclGroupEnd", ended)
     }
 
-    /// Aborts the communicator, and its work that waits on the device.
+    /// Aborts the communicator, and with it any work that waits on the device.
     pub fn abort(&self) {
         let shared = &*self.shared;
         if context::forked() || shared.aborted.swap(true, Ordering::AcqRel) {
@@ -392,7 +389,8 @@ impl Communicator {
                 Err(TryLockError::WouldBlock) if Instant::now() < until => {
                     std::thread::sleep(Duration::from_millis(1));
                 }
-                // A thread that waits inside NCCL returns when the communicator is aborted.
+                // The lock is free, or its holder is stuck inside NCCL and will return when the
+                // communicator is aborted.
                 _held => return shared.end(),
             }
         }
@@ -412,12 +410,12 @@ impl Drop for Communicator {
             return;
         }
         if !self.is_ready().is_ok_and(|ready| ready) {
-            // The communicator has failed, or its opening thread ends it.
+            // If the communicator is still opening, the opening thread sees the abort and ends it.
+            // Otherwise it has failed.
             return self.abort();
         }
-        // In a separate thread, because NCCL waits for the other ranks of the host, which may close
-        // theirs much later. If no thread can be started, as during the exit, the communicator is
-        // not closed.
+        // Closing runs on another thread, because NCCL waits for the host's other ranks, which may close theirs much later.
+        // If no thread can be started, as at exit, the communicator is leaked.
         let shared = self.shared.clone();
         background::spawn_apart(move || shared.close());
     }

@@ -1,13 +1,12 @@
-//! Converts commands to NCCL calls.
+//! Translates commands to NCCL's calls.
 //!
-//! NCCL lacks some functions, which are replaced as follows:
-//! - NCCL has no 16-bit integers. They are converted to int32, and the result is taken modulo 2^16.
-//! - NCCL's maximum ignores NaN. Floats are converted to integers of the same order, in which NaN
-//!   comes last.
-//! - NCCL has no complex numbers. Their sums are sums of two floats, and the maximum is chosen
-//!   among the gathered numbers.
-//! - The sum of bools is true if any of them is true.
-//! - Elements that are only moved are sent as bytes.
+//! NCCL lacks some dtypes and semantics, so some elements are converted:
+//!
+//! * 16-bit integers are combined as int32, and therefore modulo 2^16.
+//! * NCCL's maximum ignores NaN. Floats are mapped to integers of the same order, in which NaN is the largest.
+//! * Complex numbers are summed as pairs of floats. Their maximum is selected from the gathered values.
+//! * A sum of bool is true if any element is true.
+//! * Data that is only moved is passed as bytes.
 
 use super::helpers::On;
 use super::{Communicator, Helpers};
@@ -27,7 +26,7 @@ type Command<'a> = CollectiveRef<'a, Device>;
 #[derive(Clone, Copy)]
 struct Call {
     kind: u32,
-    /// `ncclDataType_t`, and the number of such elements.
+    /// `ncclDataType_t`, and the number of these elements.
     dtype: c_int,
     count: usize,
     reduction: c_int,
@@ -36,14 +35,14 @@ struct Call {
     output: u64,
 }
 
-/// A command, and the scratch memory that it needs.
+/// A command, with the additional memory that it needs.
 struct Step<'a> {
     command: &'a Command<'a>,
     form: Form,
     input: u64,
     output: u64,
     call: Call,
-    /// Scratch memory that replaces the command's input or output in NCCL's call.
+    /// Memory for NCCL's input and output, if they differ from the command's.
     scratch: [Option<Buffer>; 2],
 }
 
@@ -70,16 +69,16 @@ fn sizes(command: &Command<'_>, ranks: u32) -> Result<(usize, usize)> {
     })
 }
 
-/// The form of a command's elements in NCCL's call.
+/// The form in which a command's elements are passed to NCCL.
 #[derive(Clone, Copy, PartialEq)]
 enum Form {
     /// Unchanged.
     Own,
     /// Converted to int32.
     Wide,
-    /// Unsigned integers of the same order.
+    /// Converted to unsigned integers of the same order.
     Keys,
-    /// Gathered, and then reduced by a kernel.
+    /// Gathered; the result is then selected from the gathered values.
     Gathered,
 }
 
@@ -98,8 +97,8 @@ impl Form {
     }
 }
 
-/// Returns the `ncclDataType_t` for elements that are combined unchanged, and the number of such
-/// values per element.
+/// The `ncclDataType_t` in which elements are combined unchanged, and how many of these an element
+/// has.
 fn combined(dtype: Dtype) -> (c_int, usize) {
     match dtype {
         // Bools are 0 and 1.
@@ -118,7 +117,7 @@ fn combined(dtype: Dtype) -> (c_int, usize) {
 }
 
 impl<'a> Step<'a> {
-    /// Finds the memory of a command, and allocates its scratch memory.
+    /// Finds the memory of a command, and allocates the additional memory.
     fn of(
         (device, stream): On<'_>,
         command: &'a Command<'a>,
@@ -197,7 +196,7 @@ impl<'a> Step<'a> {
         Ok(Self { command, form, input, output, call, scratch: taken })
     }
 
-    /// Enqueues the kernels before NCCL's call.
+    /// Enqueues the work before NCCL's call.
     fn before(&self, on: On<'_>, helpers: &Helpers) -> Result<()> {
         let (dtype, count) = (self.command.dtype, self.command.count);
         match self.form {
@@ -212,7 +211,7 @@ impl<'a> Step<'a> {
         }
     }
 
-    /// Enqueues the kernels after NCCL's call.
+    /// Enqueues the work after NCCL's call.
     fn after(&self, on: On<'_>, helpers: &Helpers, ranks: u32) -> Result<()> {
         let (dtype, count) = (self.command.dtype, self.command.count);
         let places = (self.output, self.call.output);
@@ -222,7 +221,7 @@ impl<'a> Step<'a> {
                 helpers.choose(on, self.command.kind == kind::MAX, places, (count, ranks))
             }
             Form::Wide => {
-                // The number of elements of the output.
+                // As many elements as the output has.
                 let count = self.call.count as u64;
                 helpers.convert(on, (self.output, dtype), (self.call.output, Dtype::Int32), count)
             }
@@ -236,7 +235,8 @@ impl Call {
     fn enqueue(&self, nccl: &Nccl, comm: Handle, stream: &Stream) -> (&'static str, Code) {
         let (from, to) = (self.input as *mut c_void, self.output as *mut c_void);
         let (n, dtype, queue) = (self.count, self.dtype, stream.handle());
-        // SAFETY: the communicator is alive, the stream the device's, and the memory as long as `of` has checked.
+        // SAFETY: the communicator is alive, the stream is the device's, and `of` has checked the length of the
+        // memory.
         unsafe {
             match self.kind {
                 kind::GATHER => {
@@ -272,7 +272,7 @@ fn name(command: &Command<'_>) -> Arc<str> {
     format!("{kind} of {}", command.dtype.name()).into()
 }
 
-/// Enqueues commands of a communicator as a single NCCL group.
+/// Enqueues commands of a communicator as one group.
 pub fn enqueue(
     device: &Device,
     stream: &Stream,
@@ -285,7 +285,8 @@ pub fn enqueue(
     let steps: Vec<Step<'_>> =
         commands.iter().map(|command| Step::of(on, command, place)).collect::<Result<_>>()?;
     let outcome = enqueue_steps(on, helpers, communicator, &steps, place.1);
-    // Do this after a failure too, because the work enqueued so far uses the memory.
+    // The memory is freed in the stream's order even after a failure, because what was enqueued
+    // before the failure uses it.
     for buffer in steps.into_iter().flat_map(|step| step.scratch).flatten() {
         buffer.give_in_order(stream.id());
     }

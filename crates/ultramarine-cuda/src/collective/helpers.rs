@@ -1,5 +1,5 @@
-//! Kernels around NCCL's: conversions to dtypes that NCCL supports, and the order of complex
-//! numbers.
+//! Kernels that run beside NCCL's: conversions to dtypes that NCCL supports, and the maximum and
+//! minimum of complex numbers.
 
 use crate::launch::{Device, Dtype, Grid, Job, launch};
 use crate::ops::{elementwise, headers};
@@ -8,11 +8,11 @@ use crate::streams::Stream;
 use smallvec::SmallVec;
 use ultramarine_abi::helper::Result;
 
-/// Headers of conversions.
+/// Headers of the conversion kernels.
 const CONVERTS: &[&str] =
     &[headers::NUMBER, headers::WALK, include_str!("../../kernels/collective/forms.cuh")];
 
-/// Headers of choices.
+/// Headers of the selection kernels.
 const CHOOSES: &[&str] = &[
     headers::NUMBER,
     headers::WALK,
@@ -21,7 +21,7 @@ const CHOOSES: &[&str] = &[
     include_str!("../../kernels/collective/choose.cuh"),
 ];
 
-/// The bits of a float dtype's infinity, and of a NaN.
+/// Bit patterns of a float dtype: infinity, and a NaN.
 fn special(dtype: Dtype) -> (u64, u64) {
     match dtype {
         Dtype::Float16 => (0x7c00, 0x7e00),
@@ -31,7 +31,7 @@ fn special(dtype: Dtype) -> (u64, u64) {
     }
 }
 
-/// The unsigned types for a float dtype's bits, and for its keys. NCCL must support the second one.
+/// The unsigned types of a float dtype's bits and of its keys; NCCL supports the latter.
 fn words(dtype: Dtype) -> (&'static str, &'static str) {
     match dtype.bytes() {
         2 => ("u16", "u32"),
@@ -40,7 +40,8 @@ fn words(dtype: Dtype) -> (&'static str, &'static str) {
     }
 }
 
-/// The device, whose context is current, and the stream of the kernels around a collective.
+/// Where kernels around a collective are enqueued: the device, whose context is current, and the
+/// stream.
 pub type On<'a> = (&'a Device, &'a Stream);
 
 /// The kernels of a device that run before and after NCCL's collectives. They are compiled at their
@@ -48,13 +49,13 @@ pub type On<'a> = (&'a Device, &'a Stream);
 #[derive(Default)]
 pub struct Helpers {
     conversions: Kernels<(Dtype, Dtype)>,
-    /// By dtype, and by whether the maximum is wanted.
+    /// By dtype, and by whether the largest is wanted.
     keys: Kernels<(Dtype, bool)>,
     floats: Kernels<Dtype>,
     choices: Kernels<bool>,
 }
 
-/// Makes a job without tensors on a stream.
+/// A job on a stream, without tensors.
 fn job<'a>(device: &'a Device, stream: &'a Stream) -> Job<'a> {
     Job {
         device,
@@ -122,8 +123,8 @@ impl Helpers {
         launch!(&job(device, stream), &kernel, grid; to, from, count, nan)
     }
 
-    /// Enqueues the choice of the largest or smallest complex number over the ranks, for each of
-    /// `count` elements. The context is current.
+    /// For each of `count` elements, enqueues the selection of the largest or smallest complex number among the ranks. The
+    /// context is current.
     pub fn choose(
         &self,
         (device, stream): On<'_>,

@@ -1,7 +1,7 @@
-//! Collectives by NCCL: communicators, and the conversion of commands to NCCL calls.
+//! Collectives through NCCL: communicators, and the translation of commands to NCCL's calls.
 //!
-//! NCCL enqueues its work on the backend's own streams. It reads its own environment variables
-//! (`NCCL_...`), which the backend does not change.
+//! NCCL enqueues on the backend's own streams. It reads its own environment variables (`NCCL_...`), which this backend does
+//! not change.
 
 mod communicator;
 mod enqueue;

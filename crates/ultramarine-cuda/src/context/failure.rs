@@ -1,9 +1,9 @@
 //! Converts errors of the driver to failures of the ABI, with the operation that caused them and a
 //! remedy.
 //!
-//! A kernel's fault is reported by the next call of the driver, whatever it is, and by all later
-//! calls, because the context is lost. The first such code is recorded with the context
-//! ([`crate::context`]), together with the operations that may have caused the fault.
+//! A fault of a kernel is reported by the next call, whatever that call does, and by all calls
+//! after it, because the context is lost. The first such code that any call returns is recorded
+//! with the context ([`crate::context`]), together with the operations that may have caused it.
 
 use crate::context;
 use crate::sys::driver::{Code, Driver, code};
@@ -11,7 +11,7 @@ use core::ffi::{CStr, c_char};
 use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::status;
 
-/// Returns the driver's text for a code, by one of the driver's two functions.
+/// The driver's name or description of a code, depending on the function.
 fn say(function: unsafe extern "C" fn(Code, *mut *const c_char) -> Code, of: Code) -> String {
     let mut text = std::ptr::null();
     // SAFETY: the place is valid; the driver gives NULL or a static text.
@@ -29,8 +29,8 @@ pub fn is_sticky(result: Code) -> bool {
     code::STICKY.contains(&result)
 }
 
-/// Makes the failure of a call, with the call's name and the driver's text. An out-of-memory error
-/// gets the ABI's own code. If the code means that the context is lost, this is recorded.
+/// The failure of a call, with its name and the driver's own words. Out of memory has a separate
+/// code in the contract. A code that means that the context is lost is recorded.
 #[cold]
 pub fn of(driver: &'static Driver, call: &str, result: Code) -> Failure {
     let name = say(driver.error_name, result);
@@ -51,11 +51,11 @@ pub fn check(driver: &'static Driver, call: &str, result: Code) -> Result<()> {
     if result == code::SUCCESS { Ok(()) } else { Err(of(driver, call, result)) }
 }
 
-/// Calls a function of the driver's table: `cuda!(driver.memory_free(address))`. If the function
-/// needs a context, the caller has made the device's context current.
+/// A call of a function in the driver's table: `cuda!(driver.memory_free(address))`. If the
+/// function requires a current context, the caller has made the device's context current.
 ///
 /// # Safety
-/// The requirements in the driver's documentation of the function.
+/// The preconditions in the driver's documentation, at each use.
 macro_rules! cuda {
     ($driver:ident . $function:ident ( $($argument:expr),* $(,)? )) => {
         $crate::context::failure::check(

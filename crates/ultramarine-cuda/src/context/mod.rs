@@ -1,5 +1,5 @@
 //! A device's primary context, which the CUDA runtime and other libraries use too. A fault of any
-//! kernel makes the context unusable for the rest of the process.
+//! kernel makes the context unusable for good.
 
 pub mod failure;
 mod properties;
@@ -17,18 +17,18 @@ use submission_log::SubmissionLog;
 use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::status;
 
-/// `CU_EVENT_DEFAULT`: the device notes the time.
+/// `CU_EVENT_DEFAULT`: the device records the time.
 const TIMING: u32 = 0;
 /// `CU_EVENT_DISABLE_TIMING`.
 const DISABLE_TIMING: u32 = 2;
 
-/// Limit on the driver's events that are kept for reuse.
+/// Maximum number of driver events that are kept for reuse.
 const SPARE_EVENTS: usize = 4096;
 
 /// True in a forked child of the process that initialised the driver.
 static FORKED: AtomicBool = AtomicBool::new(false);
 
-/// Registers a fork handler, because the driver does not work in a forked child.
+/// Registers a handler that detects forks, because the driver does not survive a fork.
 fn watch_forks() {
     #[cfg(unix)]
     {
@@ -44,8 +44,8 @@ fn watch_forks() {
         }
         static ONCE: std::sync::Once = std::sync::Once::new();
         ONCE.call_once(|| {
-            // SAFETY: the function only stores a flag, and lives as long as this library, which
-            // takes its handlers along if it is ever closed.
+            // SAFETY: the function only stores a flag, and lives as long as this library: if the
+            // library is ever closed, its handlers are removed with it.
             unsafe { pthread_atfork(None, None, Some(child)) };
         });
     }
@@ -69,10 +69,10 @@ pub fn not_forked() -> Result<()> {
     }
 }
 
-/// The state of a context. All retained contexts of the device share it.
+/// The state of a context, shared by all holders that retain it.
 struct ContextState {
     handle: usize,
-    /// The reason why the context is lost.
+    /// The reason why it is lost.
     lost: OnceLock<String>,
     /// Submission logs of its streams.
     logs: Mutex<Vec<Weak<SubmissionLog>>>,
@@ -117,7 +117,7 @@ impl ContextState {
     }
 }
 
-/// Records that the thread's context is lost, with the reason, and returns the failure.
+/// Records that the thread's context is lost, with the reason, and returns the description.
 #[cold]
 pub fn lose_current(driver: &'static Driver, what: &str) -> Failure {
     let mut current = std::ptr::null_mut();
@@ -130,7 +130,7 @@ pub fn lose_current(driver: &'static Driver, what: &str) -> Failure {
     }
 }
 
-/// Returns true if the host waits for every command (`ULTRAMARINE_CUDA_BLOCKING=1`), so that an
+/// True if the host waits for every command to complete (`ULTRAMARINE_CUDA_BLOCKING=1`), so that an
 /// error names the command that failed.
 pub fn blocking() -> bool {
     static BLOCKING: OnceLock<bool> = OnceLock::new();
@@ -139,9 +139,9 @@ pub fn blocking() -> bool {
     })
 }
 
-/// A retained primary context. Calls of the driver need it to be current, which [`Context::enter`]
-/// ensures for a scope. After a kernel's fault, the context is lost, and all later calls fail with
-/// an error that names the operations that may have caused the fault ([`submission_log`]).
+/// A retained primary context. Every driver call needs it to be current: [`Context::enter`] makes
+/// it current for a scope. A fault of any kernel loses the context for good, and all later calls
+/// fail with an error that names the operations that may have caused it ([`submission_log`]).
 pub struct Context {
     driver: &'static Driver,
     handle: ContextHandle,
@@ -149,7 +149,7 @@ pub struct Context {
     state: Arc<ContextState>,
     /// Events for reuse.
     events: Mutex<Vec<EventHandle>>,
-    /// Events with timestamps, for reuse.
+    /// Events for reuse that record the time.
     timed_events: Mutex<Vec<EventHandle>>,
     pub(crate) wait_values: wait_values::WaitValues,
 }
@@ -191,8 +191,8 @@ impl Context {
         }
     }
 
-    /// Makes it the calling thread's context until the result is dropped. Then the thread gets its
-    /// former context back, which another library may have chosen. Fails if the context is not
+    /// Makes this context the calling thread's until the result is dropped. The thread then gets
+    /// its former context back, which another library may have chosen. Fails if the context is not
     /// [`Context::usable`].
     #[inline]
     pub fn enter(&self) -> Result<Entered> {
@@ -210,8 +210,8 @@ impl Context {
         Ok(Entered { driver, pushed: true, _relaxed })
     }
 
-    /// Registers a stream's log, so that errors name the stream's operations when the context is
-    /// lost.
+    /// Registers a stream's log, so that the error for a lost context names the stream's
+    /// operations.
     pub fn watch(&self, log: &Arc<SubmissionLog>) {
         let mut logs = lock(&self.state.logs);
         if logs.len() == logs.capacity() {
@@ -220,12 +220,12 @@ impl Context {
         logs.push(Arc::downgrade(log));
     }
 
-    /// Takes an event without a timestamp. The context is current.
+    /// Takes an event for ordering. The context is current.
     pub(crate) fn take_event(&self) -> Result<EventHandle> {
         self.take(&self.events, DISABLE_TIMING)
     }
 
-    /// Takes an event with a timestamp. The context is current.
+    /// Takes an event that records the time. The context is current.
     pub(crate) fn take_timed_event(&self) -> Result<EventHandle> {
         self.take(&self.timed_events, TIMING)
     }
@@ -240,12 +240,12 @@ impl Context {
         Ok(event)
     }
 
-    /// Takes an event back. Nothing waits for it any more.
+    /// Takes back an event that nothing waits for.
     pub(crate) fn give_event(&self, event: EventHandle) {
         self.give(&self.events, event);
     }
 
-    /// Takes an event with a timestamp back. Its time is no longer needed.
+    /// Takes back a timed event that is not needed any more.
     pub(crate) fn give_timed_event(&self, event: EventHandle) {
         self.give(&self.timed_events, event);
     }
@@ -284,9 +284,9 @@ impl Drop for Context {
 /// `CU_STREAM_CAPTURE_MODE_RELAXED`.
 const RELAXED: c_int = 2;
 
-/// Until it is dropped, calls of the thread do not break a graph that another library is capturing.
-/// The backend's streams are not captured, but its queries of events and memory would otherwise be
-/// refused.
+/// While this exists, calls of this thread do not break a graph that another library captures. This
+/// backend's calls use streams that are not captured, but they query events and allocate memory,
+/// which CUDA otherwise refuses during a capture.
 struct Relaxed {
     driver: &'static Driver,
     former: c_int,
@@ -296,7 +296,7 @@ impl Relaxed {
     #[inline]
     fn begin(driver: &'static Driver) -> Self {
         let mut former = RELAXED;
-        // SAFETY: the place is valid. After a failure the mode is what it was.
+        // SAFETY: the pointer is valid. After a failure the mode is unchanged.
         let code = unsafe { (driver.capture_mode)(&mut former) };
         Self { driver, former: if code == code::SUCCESS { former } else { RELAXED } }
     }
@@ -306,14 +306,14 @@ impl Drop for Relaxed {
     #[inline]
     fn drop(&mut self) {
         if self.former != RELAXED {
-            // SAFETY: the place is valid, and the mode is the one that the thread had.
+            // SAFETY: the pointer is valid, and the mode is the thread's former one.
             unsafe { (self.driver.capture_mode)(&mut self.former) };
         }
     }
 }
 
-/// A scope in which the device's context is the calling thread's. It restores the thread's former
-/// context when it is dropped.
+/// A scope in which the device's context is the calling thread's. Dropping it restores the thread's
+/// former context.
 pub struct Entered {
     driver: &'static Driver,
     pushed: bool,

@@ -1,4 +1,4 @@
-//! Device properties, which the driver reports without a context.
+//! Device properties, as the driver reports them before a context exists.
 
 use crate::context::failure::cuda;
 use crate::sys::driver::{Driver, Ordinal, attribute, version_text};
@@ -6,7 +6,7 @@ use core::ffi::{CStr, c_char, c_int};
 use ultramarine_abi::helper::Result;
 
 /// The properties of a device, by its ordinal: identity, memory and limits. The driver reports them
-/// without a context, so asking costs no memory on the device.
+/// without a context, so querying them takes no memory on the device.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)] // they are what they are called
 pub struct DeviceProperties {
@@ -25,18 +25,17 @@ pub struct DeviceProperties {
     pub shared_per_block: u32,
     pub shared_optin: u32,
     pub l2_bytes: u64,
-    /// CUDA version of the driver, in the driver's notation.
+    /// CUDA version of the driver, in the driver's encoding.
     pub driver_version: c_int,
 }
 
 impl DeviceProperties {
-    /// Returns true if a kernel may begin before the previous kernel has ended (programmatic
-    /// dependent launch).
+    /// Returns true if a kernel may start before the previous one has ended (programmatic dependent launch).
     pub fn starts_early(&self) -> bool {
         self.major >= 9
     }
 
-    /// Queries the driver, which is initialised.
+    /// Queries the driver, which must be initialised.
     pub fn of(driver: &'static Driver, index: c_int) -> Result<Self> {
         let (mut ordinal, mut memory, mut driver_version) = (0, 0usize, 0);
         let (mut name, mut uuid) = ([0 as c_char; 128], [0u8; 16]);
@@ -78,7 +77,7 @@ impl DeviceProperties {
         })
     }
 
-    /// One line for the load report.
+    /// A line that describes the device in the load report.
     pub fn describe(&self) -> String {
         format!(
             "{} (compute capability {}.{}, {:.0} GiB, driver for CUDA {})",

@@ -1,5 +1,5 @@
-//! The submission log: the operations that were recently submitted to streams. If a later call
-//! reports a fault, the log provides the operations that may have caused it.
+//! The submission log: the operations that streams were given most recently. A fault is reported by a
+//! later call, and the log attributes it to operations.
 
 use crate::context::lock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,21 +7,22 @@ use std::sync::{Arc, Mutex};
 
 /// Limit on the names in a stream's log.
 const KEPT: usize = 512;
-/// Limit on the names that an error lists after the first.
+/// Maximum number of names in an error, after the first.
 const NAMED: usize = 4;
 
 /// The names of the operations that were submitted to one stream last. Faults of kernels are
 /// reported by later calls, so errors list the operations that had not completed.
 #[derive(Default)]
 pub struct SubmissionLog {
-    /// The last [`KEPT`] names (number `n` at index `n % KEPT`), and the number of all operations.
+    /// The last [`KEPT`] names, of which number `n` is at index `n % KEPT`; and the number of all
+    /// names so far.
     names: Mutex<(Vec<Arc<str>>, u64)>,
-    /// Number of operations that are known to be complete.
+    /// The number of operations known to have completed.
     done: AtomicU64,
 }
 
 impl SubmissionLog {
-    /// Notes an operation.
+    /// Records an operation.
     #[inline]
     pub fn push(&self, name: &Arc<str>) {
         let mut names = lock(&self.names);
@@ -35,18 +36,18 @@ impl SubmissionLog {
         }
     }
 
-    /// Returns the number of submitted operations.
+    /// The number of operations that were submitted.
     pub fn count(&self) -> u64 {
         lock(&self.names).1
     }
 
-    /// Notes that the first `count` operations are complete.
+    /// Records that the first `count` operations have completed.
     pub fn finished(&self, count: u64) {
         self.done.fetch_max(count, Ordering::Relaxed);
     }
 
-    /// Returns the operations that are not known to be complete, the oldest first, and the number
-    /// of still older ones whose names were dropped.
+    /// The operations that are not known to have completed, the oldest first, and how many of the
+    /// oldest are no longer in the log.
     fn unfinished(&self) -> (Vec<Arc<str>>, u64) {
         let names = lock(&self.names);
         let (ring, count) = &*names;
@@ -57,7 +58,7 @@ impl SubmissionLog {
     }
 }
 
-/// Describes the operations that may have failed: ", in softmax of float32 or one of the 3
+/// The operations that may have failed, as text: ", in softmax of float32 or one of the 3
 /// operations after it (...)".
 pub fn describe(logs: &[Arc<SubmissionLog>]) -> String {
     let mut said = Vec::new();

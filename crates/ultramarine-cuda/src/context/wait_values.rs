@@ -14,10 +14,11 @@ pub(crate) struct WaitValue {
     pub ticket: u32,
 }
 
-// SAFETY: the word is written whole, by the device or when nothing else does.
+// SAFETY: the word is written atomically by the device, or by the host when nothing else accesses
+// it.
 unsafe impl Send for WaitValue {}
 
-/// A used word. It can be reused when the event after the wait is complete.
+/// A word in use. It is free again when the event recorded after the wait has completed.
 struct Spent {
     word: *mut u32,
     address: Address,
@@ -34,7 +35,7 @@ pub(crate) struct WaitValues {
 #[derive(Default)]
 struct State {
     pages: Vec<*mut c_void>,
-    /// Words that no stream waits for, with the last written value.
+    /// Words that nothing waits for, with the value last written to each.
     free: Vec<(*mut u32, Address, u32)>,
     spent: Vec<Spent>,
 }
@@ -49,7 +50,7 @@ const PORTABLE_MAPPED: u32 = 3;
 
 impl State {
     fn word(&mut self, driver: &'static Driver) -> Result<(*mut u32, Address, u32)> {
-        // SAFETY: an event of this context, which was recorded behind the wait.
+        // SAFETY: an event of this context, recorded after the wait.
         let over = |s: &Spent| unsafe { (driver.event_query)(s.event) } == code::SUCCESS;
         while let Some(at) = self.spent.iter().position(over) {
             let spent = self.spent.swap_remove(at);
@@ -75,8 +76,8 @@ impl State {
 }
 
 impl WaitValues {
-    /// Makes the stream wait for a word, and returns the word. `None` if the driver does not
-    /// support such waits. The context is current.
+    /// Enqueues a wait for a word to the stream, and returns the word; `None` if the driver has no
+    /// such waits. The context is current.
     pub(crate) fn wait(
         &self,
         context: &Context,
@@ -86,8 +87,8 @@ impl WaitValues {
         let mut state = lock(&self.state);
         let (word, address, last) = state.word(driver)?;
         let ticket = last.wrapping_add(1);
-        // SAFETY: a word of pinned memory, and a stream of this context. Flags 0: until the
-        // word, taken as cyclic, is at least the ticket.
+        // SAFETY: a word of pinned memory, and a stream of this context. Flags 0: the stream waits
+        // until the word is at least the ticket, compared cyclically.
         match unsafe { (driver.stream_wait_value)(stream, address, ticket, 0) } {
             code::SUCCESS => {}
             code::NOT_SUPPORTED => {

@@ -9,8 +9,8 @@ use ultramarine_abi::interface::collective::CollectiveInterface;
 /// The interface.
 pub static TABLE: CollectiveInterface = collective_table::<Device>();
 
-/// A group of devices, one of each process, as the host's handle: a [`Communicator`] and the
-/// kernels that its collectives need.
+/// A group of devices, one per process, as the host holds it: a [`Communicator`], and the kernels
+/// that its collectives need.
 pub struct Group {
     communicator: Communicator,
     helpers: Helpers,

@@ -1,9 +1,9 @@
-//! `ultramarine.memory/1`: buffers over foreign memory, exports of buffers, and waits between
-//! foreign streams and the backend's.
+//! `ultramarine.memory/1`: imports other libraries' memory as buffers, exports buffers to them, and
+//! makes streams wait for each other in both directions.
 //!
-//! CUDA knows the addresses of device memory, managed memory and pinned host memory. Other host
-//! memory is accepted only on devices that share the host's memory and compute in it at full speed.
-//! On all other devices, a copy is faster than reads across the bus.
+//! Device memory, managed memory and pinned host memory can be imported, because CUDA knows their
+//! addresses. Other host memory is imported only if the device computes in it at full speed, as
+//! devices that share the host's memory do. Elsewhere a copy is faster than reads across the bus.
 
 use crate::context;
 use crate::context::failure::{self, cuda};
@@ -25,7 +25,7 @@ pub fn table() -> &'static MemoryInterface {
     static TABLE: OnceLock<MemoryInterface> = OnceLock::new();
     TABLE.get_or_init(|| MemoryInterface {
         size: size_of::<MemoryInterface>() as u32,
-        // One table serves all devices, so it promises only what each of them supports.
+        // All devices share this table, so it declares only what each of them can do.
         imports: 1 << kind::DEVICE_POINTER | u32::from(share_host_memory()) << kind::HOST,
         exports: 1 << kind::DEVICE_POINTER,
         flags: 0,
@@ -34,7 +34,7 @@ pub fn table() -> &'static MemoryInterface {
         wait_foreign: Some(wait_foreign),
         native_stream: Some(native_stream),
         signal_foreign: Some(signal_foreign),
-        // The driver does not count references to streams.
+        // The driver's streams have no reference counts.
         retain_foreign: None,
         release_foreign: None,
     })
@@ -49,8 +49,7 @@ fn says(ordinal: c_int, which: c_int) -> bool {
     })
 }
 
-/// Returns true if a device can use all host memory at full speed, because it is the device's own
-/// memory.
+/// True if a device can compute in all of the host's memory, because it shares this memory.
 fn shares_host_memory(ordinal: c_int) -> bool {
     says(ordinal, attribute::INTEGRATED) && says(ordinal, attribute::PAGEABLE_MEMORY_ACCESS)
 }
@@ -74,10 +73,10 @@ mod pointer {
 /// `CU_MEMORYTYPE_HOST`.
 const HOST_MEMORY: c_uint = 1;
 
-/// Queries an attribute of an address. `None` if it is not CUDA memory.
+/// An attribute of an address; `None` if CUDA does not know the address.
 fn ask<T: Default>(device: &Device, address: u64, which: c_int) -> Option<T> {
     let mut value = T::default();
-    // SAFETY: the place has the size that the attribute has.
+    // SAFETY: the output has the size of the attribute.
     let result = unsafe {
         (device.driver.pointer_attribute)((&raw mut value).cast(), which, address as Address)
     };
@@ -101,7 +100,7 @@ fn seen(device: &Device, address: u64, kind: u32) -> Result<u64> {
         });
     };
     if memory == HOST_MEMORY {
-        // The memory is pinned, and the device may use another address for it.
+        // Pinned memory may have a different address on the device.
         return ask::<u64>(device, address, pointer::DEVICE_POINTER).ok_or_else(|| {
             Failure::invalid(format!(
                 "the host memory at {address:#x} is pinned, but not mapped for the device. Copy it to the device"
@@ -117,8 +116,9 @@ fn seen(device: &Device, address: u64, kind: u32) -> Result<u64> {
     }
 }
 
-// The safety of the functions below follows from the ABI: handles are those that the backend
-// returned, places are NULL or writable, and structs contain their sizes.
+// The functions below implement the interface. Their safety follows from the contract: handles are
+// those that the backend returned, output pointers are NULL or writable, and structs state their
+// sizes.
 
 unsafe extern "C" fn import(
     device: *mut c_void,
@@ -203,9 +203,9 @@ unsafe extern "C" fn native_stream(device: *mut c_void, stream: *mut c_void) -> 
 /// `CU_STREAM_LEGACY`.
 const LEGACY: u64 = 1;
 
-/// Checks a foreign stream: a stream of the device's context, or one of the numbers with a meaning
-/// in DLPack, which are the driver's own constants (`CU_STREAM_LEGACY`, `CU_STREAM_PER_THREAD`).
-/// The context is current.
+/// A foreign stream: a stream of the device's context, or one of the driver's special handles
+/// (`CU_STREAM_LEGACY`, `CU_STREAM_PER_THREAD`), which DLPack passes as numbers. The context is
+/// current.
 fn foreign_stream(device: &Device, foreign: u64) -> Result<StreamHandle> {
     if foreign == 0 {
         return Err(Failure::invalid(
@@ -244,8 +244,8 @@ unsafe extern "C" fn wait_foreign(
         with_device::<Device>(device, error, |device| {
             let _entered = device.enter()?;
             let ours = stream.cast::<Stream>().as_ref().unwrap_or(&device.default_stream);
-            // As a native handle, which tables of DLPack's exchange API contain, 0 means the legacy
-            // default stream.
+            // Tables of DLPack's exchange API pass native handles, of which 0 is the legacy default
+            // stream.
             let theirs = foreign_stream(device, if foreign == 0 { LEGACY } else { foreign })?;
             if theirs == ours.handle() {
                 return Ok(());

@@ -16,7 +16,7 @@ unsafe extern "C" fn describe(_backend: *mut c_void, text: *mut c_char, room: u6
         let report = lines().join("\n");
         let bytes = report.len().min(usize::try_from(room).unwrap_or(usize::MAX));
         if !text.is_null() {
-            // SAFETY: the caller has room for `bytes` bytes.
+            // SAFETY: the caller provides room for `bytes` bytes.
             unsafe { text.cast::<u8>().copy_from_nonoverlapping(report.as_ptr(), bytes) };
         }
         report.len() as u64
@@ -26,7 +26,7 @@ unsafe extern "C" fn describe(_backend: *mut c_void, text: *mut c_char, room: u6
 /// A function that reads the version of a library.
 type Version = fn(&Library) -> Option<String>;
 
-/// The libraries: readable name, a function that the library has, and its version.
+/// The libraries: the name for display, a function that the library exports, and its version.
 const LIBRARIES: [(Kind, &str, &str, Version); 9] = [
     (Kind::Driver, "driver", "cuInit", driver_version),
     (Kind::Nvrtc, "NVRTC", "nvrtcVersion", nvrtc_version),
@@ -49,7 +49,7 @@ fn driver_version(_: &Library) -> Option<String> {
 fn nvrtc_version(library: &Library) -> Option<String> {
     type Function = unsafe extern "C" fn(*mut c_int, *mut c_int) -> c_int;
     let (mut major, mut minor) = (0, 0);
-    // SAFETY: NVRTC's function of that name has this type; the places are valid.
+    // SAFETY: NVRTC's function of that name has this type; the output pointers are valid.
     let code = unsafe { library.get::<Function>("nvrtcVersion").ok()?(&mut major, &mut minor) };
     (code == 0).then(|| format!("{major}.{minor}"))
 }
@@ -58,14 +58,14 @@ fn cublas_version(library: &Library) -> Option<String> {
     type Function = unsafe extern "C" fn() -> usize;
     // SAFETY: cuBLASLt's function of that name has this type and no preconditions.
     let version = unsafe { library.get::<Function>("cublasLtGetVersion").ok()?() };
-    // 120304 means 12.3.4. CUDA 11 and older use another notation, and are not supported.
+    // 120304 is 12.3.4. CUDA 11 and older had another encoding, and are not supported.
     Some(format!("{}.{}", version / 10_000, version / 100 % 100))
 }
 
 fn cufft_version(library: &Library) -> Option<String> {
     type Function = unsafe extern "C" fn(*mut c_int) -> c_int;
     let mut version = 0;
-    // SAFETY: cuFFT's function of that name has this type; the place is valid.
+    // SAFETY: cuFFT's function of that name has this type; the output pointer is valid.
     let code = unsafe { library.get::<Function>("cufftGetVersion").ok()?(&mut version) };
     // 11304 means 11.3.4.
     (code == 0).then(|| format!("{}.{}", version / 1000, version / 100 % 10))
@@ -80,7 +80,7 @@ fn cudnn_version(library: &Library) -> Option<String> {
 fn nccl_version(library: &Library) -> Option<String> {
     type Function = unsafe extern "C" fn(*mut c_int) -> c_int;
     let mut version = 0;
-    // SAFETY: NCCL's function of that name has this type; the place is valid.
+    // SAFETY: NCCL's function of that name has this type; the output pointer is valid.
     let code = unsafe { library.get::<Function>("ncclGetVersion").ok()?(&mut version) };
     (code == 0).then(|| nccl::text_of(version))
 }
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn there_is_a_line_for_each_library_and_as_much_as_there_is_room_for() {
-        // SAFETY: no room is there.
+        // SAFETY: the room is 0 bytes.
         let all = unsafe { describe(std::ptr::null_mut(), std::ptr::null_mut(), 0) } as usize;
         let mut text = vec![0u8; all];
         let place = text.as_mut_ptr().cast();

@@ -1,4 +1,5 @@
-//! `ultramarine.peer/1`: copies between buffers of two devices, or of one device, without the host.
+//! `ultramarine.peer/1`: copies between buffers of two devices, or of one, that do not pass through
+//! the host.
 
 use crate::context::failure::cuda;
 use crate::context::lock;
@@ -16,11 +17,11 @@ use ultramarine_abi::{Error, Status};
 pub static TABLE: PeerInterface =
     PeerInterface { size: size_of::<PeerInterface>() as u32, flags: 0, copy: Some(copy) };
 
-/// Gives the target's context access to the source's memory, if the devices support this, so that
-/// copies are direct. Otherwise the driver copies through the host. The target's context is
-/// current.
+/// Lets the target's context access the source's memory, if the devices support it; copies then go
+/// directly between the devices. Otherwise the driver copies through the host. The target's context
+/// is current.
 fn enable_peer_access(target: &Device, source: &Device) {
-    /// Pairs of contexts that were handled already.
+    /// Pairs of contexts for which this was already done.
     static SEEN: Mutex<Vec<[usize; 2]>> = Mutex::new(Vec::new());
     let pair = [target.context.handle() as usize, source.context.handle() as usize];
     let mut seen = lock(&SEEN);
@@ -29,19 +30,19 @@ fn enable_peer_access(target: &Device, source: &Device) {
     }
     seen.push(pair);
     let (driver, mut can) = (target.driver, 0);
-    // SAFETY: the place is valid; the context is current, and the other one is retained.
+    // SAFETY: the output pointer is valid; the context is current, and the other one is retained.
     unsafe {
         let (to, from) = (target.properties.ordinal, source.properties.ordinal);
         let asked = (driver.can_access_peer)(&mut can, to, from);
         if asked == code::SUCCESS && can != 0 {
-            // Ignore the result: another library may have enabled access, and without access,
-            // copies go through the host.
+            // Another library may have enabled the access already. If it cannot be enabled, copies
+            // go through the host.
             (driver.enable_peer)(source.context.handle(), 0);
         }
     }
 }
 
-/// The interface's function. Its safety follows from the ABI.
+/// The interface's function; its safety follows from the contract.
 #[allow(clippy::too_many_arguments, reason = "the contract has it so")]
 unsafe extern "C" fn copy(
     target_device: *mut c_void,
@@ -54,7 +55,7 @@ unsafe extern "C" fn copy(
     bytes: u64,
     error: *mut *mut Error,
 ) -> Status {
-    // SAFETY: the contract's: the handles are of their devices, which are open.
+    // SAFETY: guaranteed by the contract: the handles belong to their devices, which are open.
     unsafe {
         with_device::<Device>(target_device, error, |to| {
             let from = ultramarine_abi::helper::device_of::<Device>(source_device)
@@ -96,7 +97,7 @@ fn copy_between(
     }
     let _entered = to.enter()?;
     if to.properties.ordinal == from.properties.ordinal {
-        // SAFETY: both ranges are inside of their buffers.
+        // SAFETY: both ranges are inside their buffers.
         return unsafe { cuda!(driver.copy_within(target, source, bytes, stream.handle())) };
     }
     enable_peer_access(to, from);

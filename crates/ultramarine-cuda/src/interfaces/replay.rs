@@ -1,6 +1,6 @@
-//! `ultramarine.replay/2`: recordings are graphs of the driver. A graph is made at the first
-//! replay, when its memory is known. A replay gives new parameters to the nodes of the commands
-//! that changed, and makes the graph again if the parameters do not fit.
+//! `ultramarine.replay/2`: recordings are CUDA graphs. A graph is made at the first replay, when the memory is
+//! known. A later replay updates the nodes of the commands that changed. If the nodes do not fit, the graph is
+//! made anew.
 
 use crate::context::{self, Context};
 use crate::graph::{Graph, Node, Writer};
@@ -16,23 +16,23 @@ use ultramarine_abi::interface::replay::ReplayInterface;
 /// The interface.
 pub static TABLE: ReplayInterface = replay_table::<Device>();
 
-/// Limit on the operations in the name of a recording.
+/// Maximum number of operations in a recording's name.
 const NAMED: usize = 4;
 
-/// A recording of commands. The first replay makes its [`Graph`], and later replays change and
-/// launch it.
+/// A recording of commands. The first replay makes its [`Graph`]; later replays update and launch
+/// it.
 pub struct Recording {
     /// Its name in errors.
     name: Arc<str>,
     graph: Option<Drawn>,
-    /// Graphs that may still be running, each with the event after which it can be destroyed.
+    /// Graphs that may still run. Each is kept until its event completes.
     retired: Vec<Retired>,
 }
 
 /// A graph, and the nodes of each command.
 struct Drawn {
     graph: Graph,
-    /// If several commands run together, the nodes belong to the first of them.
+    /// For commands that run together, the first command has all the nodes.
     nodes: Vec<Vec<Node>>,
     /// For each command, the range of commands that it runs together with.
     together: Vec<Range<usize>>,
@@ -49,7 +49,7 @@ unsafe impl Send for Retired {}
 
 impl Retired {
     fn is_over(&self) -> bool {
-        // SAFETY: an event of this context, which was recorded behind the graph's last launch.
+        // SAFETY: an event of this context, which was recorded after the graph's last launch.
         let result = unsafe { (self.context.driver().event_query)(self.over) };
         result != code::NOT_READY
     }
@@ -78,7 +78,7 @@ fn name_of(commands: &RecordedCommands<Device>) -> Result<Arc<str>> {
     Ok(format!("one of {} recorded operations ({listed}{more})", commands.len()).into())
 }
 
-/// Commands of a range.
+/// The commands of a range.
 fn listed<'a>(
     commands: &'a RecordedCommands<Device>,
     range: &Range<usize>,
@@ -86,7 +86,7 @@ fn listed<'a>(
     range.clone().map(|i| commands.command(i)).collect()
 }
 
-/// Returns, for each command, the range of consecutive commands that run as one launch.
+/// For each command, the range of consecutive commands that run as one launch.
 fn together(device: &Device, commands: &RecordedCommands<Device>) -> Result<Vec<Range<usize>>> {
     let mut all: Vec<Range<usize>> = Vec::with_capacity(commands.len());
     let mut start = 0;
@@ -119,7 +119,7 @@ fn together(device: &Device, commands: &RecordedCommands<Device>) -> Result<Vec<
     Ok(all)
 }
 
-/// Enqueues a command, or several commands that run together.
+/// Enqueues one command, or several that run together.
 fn record(
     device: &Device,
     commands: &RecordedCommands<Device>,
@@ -159,7 +159,7 @@ fn draw(device: &Device, commands: &RecordedCommands<Device>) -> Result<Drawn> {
 }
 
 impl Drawn {
-    /// Changes the nodes of commands that changed. Returns false if they do not fit.
+    /// Updates the nodes of commands that changed; returns whether they fit.
     fn change(&self, device: &Device, commands: &RecordedCommands<Device>) -> Result<bool> {
         let mut last = None;
         for i in commands.changed() {
@@ -179,7 +179,7 @@ impl Drawn {
         Ok(true)
     }
 
-    /// Returns true if commands can still run together with their current memory.
+    /// Returns true if commands may still run together with their current memory.
     fn are_apart(
         &self,
         device: &Device,
@@ -204,7 +204,7 @@ impl Drawn {
 }
 
 impl Recording {
-    /// Keeps a graph until the stream has completed the work submitted so far, which includes the
+    /// Keeps a graph until the stream has completed the work enqueued so far, which includes the
     /// graph's last launch.
     fn retire(&mut self, device: &Device, stream: &Stream, drawn: Drawn) -> Result<()> {
         self.retired.retain(|retired| !retired.is_over());

@@ -1,7 +1,7 @@
-//! Counters of memory, and limits.
+//! Memory statistics and limits.
 //!
-//! The memory limit is strict for buffers; memory that is kept for reuse is freed to satisfy it.
-//! The limit on pinned memory applies to [`crate::streams::Staging`].
+//! Buffers never exceed the memory limit; memory that is kept for reuse is freed first. The limit
+//! of pinned memory is that of [`crate::streams::Staging`].
 
 use crate::launch::Device;
 use core::ffi::c_void;
@@ -23,8 +23,8 @@ pub static TABLE: StatisticsInterface = StatisticsInterface {
     clear_cache: Some(clear_cache),
 };
 
-// The safety of the functions below follows from the ABI: devices are those that the backend
-// returned, and places are NULL or writable.
+// The functions below implement the interface. Their safety follows from the contract: devices are
+// those that the backend returned, and output pointers are NULL or writable.
 
 unsafe extern "C" fn read(
     device: *mut c_void,
@@ -34,7 +34,7 @@ unsafe extern "C" fn read(
     // SAFETY: the contract's.
     unsafe {
         with_device::<Device>(device, error, |device| {
-            // SAFETY: the place is NULL or begins with its size.
+            // SAFETY: the pointer is NULL, or points to a struct that begins with its size.
             let more = statistics.as_ref().is_some_and(|place| place.size > COUNTS);
             let (free, total) = if more { device.allocator.device_memory() } else { (0, 0) };
             let counts = device.allocator.statistics();

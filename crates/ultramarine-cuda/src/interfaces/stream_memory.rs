@@ -1,4 +1,4 @@
-//! Memory in the order of streams: see [`crate::memory`].
+//! Stream-ordered memory: see [`crate::memory`].
 
 use crate::launch::Device;
 use crate::memory::{Allocator, Buffer};
@@ -23,7 +23,8 @@ unsafe extern "C" fn alloc(
     buffer: *mut *mut c_void,
     error: *mut *mut Error,
 ) -> Status {
-    // SAFETY: handles are this backend's, places NULL or writable, by the contract.
+    // SAFETY: by the contract, handles are this backend's, and output pointers are NULL or
+    // writable.
     unsafe {
         with_device::<Device>(device, error, |device| {
             let stream: &Stream = handle(stream, "the stream")?;
@@ -36,8 +37,8 @@ unsafe extern "C" fn free(device: *mut c_void, stream: *mut c_void, buffer: *mut
     if buffer.is_null() {
         return;
     }
-    // SAFETY: a buffer of this backend, a box that is given back once; its device is open, and
-    // the stream alive.
+    // SAFETY: a buffer of this backend, which is a box that is given back once. Its device is open,
+    // and the stream is alive.
     let (host, buffer, stream) = unsafe {
         (
             host_of::<Device>(device),

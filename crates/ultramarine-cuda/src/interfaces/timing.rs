@@ -1,5 +1,5 @@
-//! `ultramarine.timing/1`: the driver's events with timestamps, and NVTX ranges, which Nsight
-//! displays. If NVTX is not installed, ranges do nothing.
+//! `ultramarine.timing/1`: driver events that record the time, and NVTX ranges, which Nsight shows.
+//! If NVTX is not installed, ranges have no effect.
 
 use crate::context;
 use crate::launch::Device;
@@ -22,8 +22,8 @@ pub static TABLE: TimingInterface = TimingInterface {
     range_pop: Some(range_pop),
 };
 
-// The safety of the functions below follows from the ABI: handles are this backend's, places are
-// NULL or writable, and names are NUL-terminated.
+// The safety of the functions below follows from the contract: handles are this backend's, output
+// pointers are NULL or writable, and names are NUL-terminated.
 
 unsafe extern "C" fn mark(
     device: *mut c_void,
@@ -85,7 +85,7 @@ unsafe extern "C" fn range_pop(device: *mut c_void, _stream: *mut c_void) {
     let host = unsafe { host_of::<Device>(device) };
     guard_value(host.as_ref(), (), || {
         if let (false, Some(nvtx)) = (context::forked(), nvtx()) {
-            // SAFETY: no argument; without an open range it does nothing.
+            // SAFETY: no arguments; without an open range the call has no effect.
             unsafe { (nvtx.pop)() };
         }
     });

@@ -31,7 +31,7 @@ impl Lender for Device {
     }
 
     fn take_back(&self, piece: Piece) {
-        // In a forked child, the driver belongs to the parent.
+        // In a forked process the driver belongs to the parent.
         if !context::forked() {
             self.staging.take_back(piece);
         }

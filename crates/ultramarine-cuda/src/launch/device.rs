@@ -1,5 +1,5 @@
-//! An open device: the [`Device`] owns its context, memory, kernels, streams and libraries. The
-//! order of its fields is the order in which they are dropped.
+//! An open device. [`Device`] owns its context, memory, kernels, streams and libraries, declared in
+//! the order in which they have to be dropped.
 
 use crate::context::{Context, DeviceProperties, Entered};
 use crate::graph::Capture;
@@ -12,8 +12,8 @@ use std::any::Any;
 use std::sync::{Arc, OnceLock};
 use ultramarine_abi::helper::{Host, Result};
 
-/// An open device: its context, memory, kernels and libraries. The host has a handle to it. All
-/// plans, streams and buffers belong to a device.
+/// An open device: its context, memory, kernels and libraries. The host holds it by a handle; all
+/// plans, streams and buffers belong to it.
 pub struct Device {
     /// The host's functions.
     pub host: Host,
@@ -23,23 +23,23 @@ pub struct Device {
     pub properties: DeviceProperties,
     /// Kernels.
     pub programs: Programs,
-    /// A library that an operation opens at its first use. The type is private to the operation.
+    /// A library that an operation opens at its first use. Its type is known to the operation only.
     pub library: OnceLock<Box<dyn Any + Send + Sync>>,
-    /// The libraries for matrix decompositions.
+    /// Likewise, the library for matrix decompositions.
     pub solvers: OnceLock<Box<dyn Any + Send + Sync>>,
-    /// The library for convolutions and attention.
+    /// Likewise, the library for convolutions and attention.
     pub networks: OnceLock<Box<dyn Any + Send + Sync>>,
-    /// The stream for work without a stream.
+    /// Stream for calls that name no stream.
     pub default_stream: Stream,
     /// Pinned memory for copies.
     pub staging: Staging,
-    /// The stream for capturing library calls in recordings.
+    /// Stream for capturing library calls in recordings.
     pub capture: Capture,
-    /// Times of streams.
+    /// Clock for the streams' times.
     pub clock: Clock,
     /// Memory.
     pub allocator: Arc<Allocator>,
-    /// The last field, because all others need the context when they are dropped.
+    /// Declared last, because all fields above need it when they are dropped.
     pub context: Arc<Context>,
 }
 
@@ -73,7 +73,7 @@ impl Device {
         self.context.enter()
     }
 
-    /// Returns the given stream, or the device's default stream if none is given.
+    /// The given stream, or the device's own if none is given.
     pub fn stream_or_default<'a>(&'a self, stream: Option<&'a Stream>) -> &'a Stream {
         stream.unwrap_or(&self.default_stream)
     }

@@ -1,5 +1,6 @@
-//! A command during its submission. A [`Job`] has its tensors in the form for kernels, its scalars,
-//! its workspace and its stream. The families in [`crate::ops`] launch their kernels through it.
+//! A command that is being enqueued. A [`Job`] holds its tensors in the form in which kernels
+//! address them, its scalars, its workspace and its stream. The families in [`crate::ops`] launch
+//! their kernels through it.
 
 use super::{Device, View};
 use crate::context::failure::{self, cuda};
@@ -12,20 +13,20 @@ use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
 use ultramarine_abi::helper::{CommandRef, Failure, Result};
 
-/// Tensors of a command. Up to four, which is usually enough, are stored inline, because each
-/// allocation costs a twentieth of a launch.
+/// Tensors of a command. Up to the usual number of tensors is stored on the stack, because each allocation takes a
+/// twentieth of a launch's time.
 pub type Views<'a> = SmallVec<[View<'a>; 4]>;
 
-/// A command during its submission: its tensors and scalars in the form for kernels, and its
-/// destination. [`Work::run`] gets it.
+/// A command that is being enqueued: its tensors and scalars in the form in which kernels address
+/// them, and the stream it runs on. It is passed to [`Work::run`].
 ///
 /// [`Work::run`]: super::Work::run
 pub struct Job<'a> {
     /// The device, whose context is current.
     pub device: &'a Device,
-    /// The stream. `None` while the size of the workspace is queried.
+    /// The stream; `None` while the workspace size is queried.
     pub stream: Option<&'a Stream>,
-    /// The graph that receives the launches instead of the stream.
+    /// The graph that launches are added to, in place of the stream.
     pub graph: Option<&'a Writer<'a>>,
     /// Inputs.
     pub inputs: Views<'a>,
@@ -52,7 +53,7 @@ impl<'a> Job<'a> {
             Ok(views)
         };
         let n_scalars = command.raw().n_scalars;
-        // SAFETY: the handle of a buffer of this device, or NULL, by the contract.
+        // SAFETY: by the contract, the handle of a buffer of this device, or NULL.
         let workspace = unsafe { command.workspace().cast::<Buffer>().as_ref() };
         Ok(Self {
             device,
@@ -78,14 +79,14 @@ impl<'a> Job<'a> {
         !writes(self, other) && !writes(other, self)
     }
 
-    /// Returns true if the job's graph does not write a tensor, so that a kernel may load it before
-    /// earlier kernels have ended.
+    /// Returns true if no command of the job's graph writes the tensor, so that kernels may load it before the previous
+    /// kernels have ended.
     pub fn is_there_early(&self, view: &View<'_>) -> bool {
         self.device.properties.starts_early()
             && self.graph.is_some_and(|graph| graph.leaves(&view.range()))
     }
 
-    /// Makes a job with one input and one output that replaces this one.
+    /// A command with one input and one output, with everything else taken from this command.
     pub fn part<'b>(&'b self, input: View<'b>, output: View<'b>, workspace: u64) -> Job<'b> {
         Job {
             device: self.device,
@@ -98,15 +99,15 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Returns the driver's stream. Only code that handles graphs may enqueue to it.
+    /// The driver's stream. Only code that also handles graphs may enqueue to it directly.
     pub(super) fn queue(&self) -> StreamHandle {
         self.stream.map_or(std::ptr::null_mut(), Stream::handle)
     }
 
-    /// Enqueues a fill with `count` copies of the low `bytes` bytes of `value`: 1, 2 or 4.
+    /// Enqueues a fill: `count` repetitions of the low 1, 2 or 4 bytes of `value`.
     ///
     /// # Safety
-    /// The memory belongs to this device, and has that length.
+    /// The memory is of this device, and long enough.
     pub unsafe fn fill(&self, to: u64, value: u32, bytes: u32, count: usize) -> Result<()> {
         let (driver, queue) = (self.device.driver, self.queue());
         // SAFETY: by this function's contract.
@@ -127,7 +128,7 @@ impl<'a> Job<'a> {
     /// Enqueues a copy of bytes.
     ///
     /// # Safety
-    /// Both memories belong to this device, and have that length.
+    /// Both memories are of this device, and long enough.
     pub unsafe fn copy(&self, to: u64, from: u64, bytes: usize) -> Result<()> {
         let driver = self.device.driver;
         // SAFETY: by this function's contract.
@@ -139,16 +140,17 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Waits for all earlier work, and reads a word. Not allowed while a graph is made.
+    /// Waits for all earlier work of the stream, and reads a word. Not allowed while a graph is
+    /// made.
     ///
     /// # Safety
-    /// The word lies in this device's memory.
+    /// The word is in this device's memory.
     pub unsafe fn read_word(&self, from: u64) -> Result<u32> {
         let (Some(stream), mut word) = (self.stream, 0_u32) else {
             return Err(Failure::new("a word is read where nothing runs"));
         };
         let (driver, to) = (self.device.driver, (&raw mut word).cast());
-        // SAFETY: by this function's contract; the target is there until the copy is done, which is waited for also after a
+        // SAFETY: by this function's contract. The target outlives the copy, because the copy is waited for even after a
         // failure.
         let begun = unsafe { cuda!(driver.copy_to_host(to, from, 4, stream.handle())) };
         let drained = stream.drain();
@@ -156,8 +158,8 @@ impl<'a> Job<'a> {
         Ok(word)
     }
 
-    /// Enqueues the work of a library's call on a given stream. `taken` returns, for the call's
-    /// result, whether the library accepted the call.
+    /// Enqueues the work that a library enqueues to the stream that it is given. `taken` decides
+    /// from the library's answer whether it did enqueue the work.
     pub fn library<T>(
         &self,
         enqueue: impl FnOnce(StreamHandle) -> T,
@@ -169,8 +171,8 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Returns the fault of an earlier kernel, if there is one, because libraries report it as
-    /// their own failure.
+    /// The fault of an earlier kernel, if there is one. Libraries report such a fault by codes of
+    /// their own.
     #[cold]
     pub fn fault(&self) -> Option<Failure> {
         let (driver, stream) = (self.device.driver, self.stream?.handle());
@@ -179,7 +181,7 @@ impl<'a> Job<'a> {
         failure::is_sticky(result).then(|| failure::of(driver, "cuStreamQuery", result))
     }
 
-    /// Keeps an object that a library's call uses, as long as the call may run again.
+    /// Keeps an object that a library's call uses alive for as long as the call may run again.
     pub fn keep(&self, object: &Arc<impl Any + Send + Sync>) {
         if let Some(graph) = self.graph {
             graph.keep(object.clone());
@@ -196,13 +198,13 @@ impl<'a> Job<'a> {
         self.outputs.get(i).ok_or_else(|| Failure::invalid(format!("a command without output {i}")))
     }
 
-    /// Returns the first 64 bits of scalar `i`, which is enough for every dtype here.
+    /// The low 64 bits of scalar `i`, which hold the whole value for every dtype that is used here.
     pub fn scalar(&self, i: usize) -> Result<u64> {
         let found = self.scalars.get(i).map(|words| words[0]);
         found.ok_or_else(|| Failure::invalid(format!("a command without scalar {i}")))
     }
 
-    /// Returns the workspace that the plan requested.
+    /// The address of the workspace that the plan asked for.
     pub fn scratch(&self) -> Result<u64> {
         match self.workspace {
             0 => Err(Failure::invalid("a command without the workspace that its plan asked for")),

@@ -1,5 +1,5 @@
-//! From a request to a launch: devices (`device.rs`), plans (`plan.rs`), commands (`job.rs`),
-//! tensors as kernels address them (`view.rs`, `walk.rs`), commands that run together
+//! The steps from a request to a launch: devices (`device.rs`), plans (`plan.rs`), commands
+//! (`job.rs`), tensors as kernels address them (`view.rs`, `walk.rs`), commands that run together
 //! (`together.rs`), and grids.
 
 mod device;
@@ -23,7 +23,7 @@ use crate::sys::driver::{Driver, FunctionHandle, KernelNode, LaunchAttribute, La
 use core::ffi::{c_int, c_void};
 use ultramarine_abi::helper::{Failure, Result};
 
-/// Threads of a block in kernels without a reason for another number.
+/// Threads of a block, for kernels that do not need another number.
 pub const BLOCK: u32 = 256;
 
 /// Blocks and threads of a launch.
@@ -35,9 +35,8 @@ pub struct Grid {
     pub threads: [u32; 3],
     /// Bytes of dynamic shared memory.
     pub shared: u32,
-    /// True if the kernel may begin before the previous kernel has ended. It then waits itself
-    /// (`wait_for_last` in `number.cuh`) before it reads memory that others write, and before it
-    /// writes.
+    /// The kernel may start before the previous one has ended. It waits itself (`wait_for_last` in `number.cuh`) before it reads
+    /// memory that others write, and before it writes.
     pub early: bool,
 }
 
@@ -47,17 +46,16 @@ impl Grid {
         Self { blocks: [blocks, 1, 1], threads: [threads, 1, 1], shared: 0, early: false }
     }
 
-    /// Makes a grid for a kernel whose threads advance by the grid's size until `items` are done,
-    /// `each` at a time. It has enough blocks to fill the device a few times, but not more than
-    /// there is work for.
+    /// A grid for a kernel with a grid-stride loop over `items`, `each` at a time: enough blocks to
+    /// fill the device a few times over, but no more than there is work for.
     pub fn over(device: &Device, items: u64, each: u64) -> Self {
         let blocks = items.div_ceil(each.max(1)).div_ceil(u64::from(BLOCK)).max(1);
         let full = 16 * device.properties.parallelism() / u64::from(BLOCK);
         Self::line(blocks.min(full.max(1)) as u32, BLOCK)
     }
 
-    /// Makes a grid for a kernel that does one block's work and uses only `blockIdx.x`. `None` if a
-    /// grid cannot have that many blocks.
+    /// A grid for a kernel whose blocks each do a fixed amount of work and use only `blockIdx.x`.
+    /// `None` if a grid cannot have so many blocks.
     pub fn exactly(blocks: u64, threads: u32) -> Result<Self> {
         match i32::try_from(blocks) {
             Ok(blocks) => Ok(Self::line(blocks as u32, threads)),
@@ -65,7 +63,7 @@ impl Grid {
         }
     }
 
-    /// Extends the grid to several commands, whose index is the block's y coordinate.
+    /// The same grid for several commands, each of which has its own index in y.
     pub fn of_several(self, commands: usize) -> Self {
         Self { blocks: [self.blocks[0], commands as u32, 1], ..self }
     }
@@ -75,9 +73,9 @@ impl Grid {
         Self { shared: bytes, ..self }
     }
 
-    /// Sets the dynamic shared memory. More than 48 KiB has to be requested for the kernel.
+    /// With dynamic shared memory for the given kernel, which the driver has to allow above 48 KiB.
     pub fn with_room(self, job: &Job<'_>, kernel: &Kernel, bytes: u32) -> Result<Self> {
-        // Static shared memory counts too, so reserve half of the default limit for it.
+        // Static shared memory counts, too, so half of the default limit is reserved for it.
         if bytes > job.device.properties.shared_per_block / 2 {
             let _entered = job.device.enter()?;
             // SAFETY: a loaded function; the context was just entered.
@@ -87,11 +85,11 @@ impl Grid {
     }
 }
 
-/// Limit on the elements of a command that runs together with others. A larger command fills the
+/// Maximum number of elements of a command that runs together with others. Larger commands fill the
 /// device alone.
 pub const TOGETHER: u64 = 1 << 20;
 
-/// Allows a loaded function that much dynamic shared memory. More than 48 KiB has to be requested.
+/// Allows a loaded function that much dynamic shared memory; the driver requires this above 48 KiB.
 ///
 /// # Safety
 /// The function is loaded, and its context is current.
@@ -108,8 +106,8 @@ pub unsafe fn allow_shared(
 /// Enqueues a kernel. `arguments` are the addresses of the parameters' values.
 ///
 /// # Safety
-/// The arguments match the kernel's parameters in number and size, and the kernel stays inside the
-/// memory that it is given.
+/// The arguments match the kernel's parameters in number and size, and the kernel accesses only
+/// memory that it was given.
 pub unsafe fn enqueue(
     job: &Job<'_>,
     kernel: &Kernel,
@@ -142,7 +140,8 @@ pub unsafe fn enqueue(
             attributes: &LaunchAttribute::EARLY,
             n_attributes: 1,
         };
-        // SAFETY: by this function's contract; the kernel waits for the one before it first of all.
+        // SAFETY: by this function's contract; the kernel waits for the previous one before
+        // anything else.
         let result = unsafe { launch(&config, kernel.handle(), arguments.as_mut_ptr(), extra) };
         return failure::check(driver, "cuLaunchKernelEx", result);
     }
@@ -165,14 +164,14 @@ pub unsafe fn enqueue(
     }
 }
 
-/// `launch!(job, kernel, grid; a, b, c)`: enqueues a kernel with the values of the places `a`, `b`
-/// and `c` as its parameters. For a struct passed by value, which is a `Vec` or slice of words,
-/// write `words[..]`.
+/// `launch!(job, kernel, grid; a, b, c)`: enqueues a kernel with the values of variables `a`, `b`
+/// and `c` as its parameters. A `Vec` or slice of words is passed by value, as a struct: write
+/// `words[..]` for it.
 macro_rules! launch {
     ($job:expr, $kernel:expr, $grid:expr; $($argument:expr),* $(,)?) => {{
         let mut arguments = [$((&raw const $argument).cast_mut().cast::<core::ffi::c_void>()),*];
-        // SAFETY: the kernels of this crate are called with the parameters that they declare;
-        // walks stay inside of the tensors that they were made of.
+        // SAFETY: the kernels of this crate are called with the parameters that they declare; walks
+        // stay inside the tensors that they were made from.
         unsafe { $crate::launch::enqueue($job, $kernel, $grid, &mut arguments) }
     }};
 }

@@ -1,5 +1,5 @@
-//! Plans. `prepare` decodes a request ([`OpRequest`]), gets the [`Work`] from the family in
-//! [`crate::ops`], and stores it in a [`Plan`].
+//! Plans. `prepare` decodes a request ([`OpRequest`]), asks the family in [`crate::ops`] for its
+//! [`Work`], and stores it in a [`Plan`].
 
 use super::{Device, Job};
 use crate::graph::Writer;
@@ -9,25 +9,25 @@ use ultramarine_abi::helper::{self, CommandRef, Failure, Result};
 /// A request of `prepare`; the device's context is current.
 pub type OpRequest<'a> = helper::OpRequest<'a, Device>;
 
-/// A kind of commands that may run together as one launch; see [`Work::kind`].
+/// A kind of command. Commands of one kind may run together, as one launch; see [`Work::kind`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kind {
-    /// Limit on the commands of a launch.
+    /// Maximum number of commands in a launch.
     pub most: usize,
-    /// Distinguishes it from the other kinds of the plan.
+    /// Distinguishes this kind from the plan's other kinds.
     pub number: u64,
 }
 
 /// The work of a [`Plan`], which a family of operations in [`crate::ops`] implements. `prepare`
-/// makes it once for given dtypes and ranks; it runs with any sizes.
+/// makes it once for given dtypes and ranks; it then runs with any sizes.
 pub trait Work: Send + Sync {
-    /// Returns true if commands may need a workspace. Only then [`Work::workspace`] is called,
-    /// because decoding a command for it takes as long as all other steps before the launch.
+    /// Returns true if commands may need a workspace. Only then [`Work::workspace`] is called, because decoding a
+    /// command for it takes as long as everything else before the launch.
     fn has_workspace(&self) -> bool {
         false
     }
 
-    /// Bytes of workspace for a command.
+    /// Bytes of workspace that a command needs.
     fn workspace(&self, job: &Job<'_>) -> Result<u64> {
         let _ = job;
         Ok(0)
@@ -36,35 +36,34 @@ pub trait Work: Send + Sync {
     /// Enqueues a command.
     fn run(&self, job: &Job<'_>) -> Result<()>;
 
-    /// The kind of a command that may run together with others as one launch. The other commands
-    /// must have the same kind, the same scalars, and plans of the same name.
+    /// The kind of a command that may run together with others, as one launch. The commands of such a launch have the same
+    /// kind and the same scalars, and their plans have the same name.
     fn kind(&self, job: &Job<'_>) -> Option<Kind> {
         let _ = job;
         None
     }
 
-    /// Enqueues such commands, which do not use each other's results, as one launch. `false` if
-    /// this is not possible now, and they have to run alone.
+    /// Enqueues such commands, none of which uses another's result, as one launch. Returns `false` if they have to run
+    /// one by one this time.
     fn run_together(&self, jobs: &[Job<'_>]) -> Result<bool> {
         let _ = jobs;
         Ok(false)
     }
 
-    /// Returns true if the next program, which overwrites the command's result, may run in the same
-    /// launch.
+    /// Returns true if the next command may run in the same launch, if it is a program that overwrites this
+    /// command's result.
     fn leads(&self, job: &Job<'_>) -> bool {
         let _ = job;
         false
     }
 
-    /// Returns true for such a program after such a command.
+    /// Returns true if `job` is such a program and may run in the launch of `first`.
     fn follows(&self, first: &Job<'_>, job: &Job<'_>) -> bool {
         let _ = (first, job);
         false
     }
 
-    /// Enqueues both as one launch. `false` if this is not possible now, and they have to run
-    /// alone.
+    /// Enqueues both as one launch. Returns `false` if they have to run one by one this time.
     fn run_behind(&self, first: &Job<'_>, job: &Job<'_>) -> Result<bool> {
         let _ = (first, job);
         Ok(false)
@@ -78,7 +77,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Makes a plan with a readable name.
+    /// A plan with a name for errors and profiles.
     pub fn new(name: String, work: Box<dyn Work>) -> Self {
         Self { name: name.into(), work }
     }
@@ -88,7 +87,7 @@ impl Plan {
         &self.name
     }
 
-    /// Bytes of workspace for a command.
+    /// Bytes of workspace that a command needs.
     pub fn workspace(&self, device: &Device, command: &CommandRef<'_, Device>) -> u64 {
         if !self.work.has_workspace() {
             return 0;
@@ -107,8 +106,7 @@ impl Plan {
         self.work.leads(job)
     }
 
-    /// Returns true if a command may run in the launch of the previous command, whose result it
-    /// overwrites.
+    /// Returns true if a command may run in the launch of the previous one, whose result it overwrites.
     pub fn follows(&self, job: &Job<'_>, (first, before): (&Plan, &Job<'_>)) -> bool {
         first.leads(before) && self.work.follows(before, job)
     }
@@ -133,8 +131,8 @@ impl Plan {
         self.named(device, self.work.run(job))
     }
 
-    /// Enqueues a command into a graph. Its workspace begins at this offset of the command's
-    /// workspace. The context is current.
+    /// Enqueues a command into a graph. Its workspace begins at the given offset, in bytes, into
+    /// the recording's workspace. The context is current.
     pub fn record(
         &self,
         device: &Device,
@@ -161,8 +159,8 @@ impl Plan {
         Ok(job)
     }
 
-    /// Enqueues commands whose plans have this plan's name into a graph, as one launch if possible.
-    /// The context is current.
+    /// Enqueues commands into a graph, as one launch if possible. Their plans have the same name as this one. The context is
+    /// current.
     pub fn record_together<'a>(
         &self,
         device: &'a Device,
@@ -179,8 +177,8 @@ impl Plan {
         }
     }
 
-    /// Enqueues a command after the previous one into a graph, as one launch if that kernel is
-    /// ready. The context is current.
+    /// Enqueues a command and the one before it into a graph, as one launch if its kernel is ready. The context is
+    /// current.
     pub fn record_behind<'a>(
         &self,
         device: &'a Device,
@@ -201,7 +199,7 @@ impl Plan {
             Ok(()) => {
                 Failure { code: failure.code, text: format!("{}: {}", self.name, failure.text) }
             }
-            // The fault belongs to another operation.
+            // An earlier operation caused the fault.
             Err(lost) => lost,
         })
     }

@@ -1,27 +1,25 @@
-//! Consecutive commands that run as one launch. For example, a training step updates a hundred
-//! small tensors by the same program.
+//! Consecutive commands that run as one launch. For example, a training step updates a hundred small tensors by
+//! the same program.
 //!
-//! Commands wait for further commands of the same kind that are independent of their results. A
-//! command of another kind, or one that uses their results, makes them run first, as does the end
-//! of a submission. If a command computes memory that a following program overwrites
-//! ([`Plan::follows`]), the command waits for the program: random bits are converted to numbers in
-//! the kernel that makes them.
+//! Commands wait for similar commands that are independent of each other's results. A command that differs, or that uses what
+//! waiting commands write, makes these run first; so does the end of a submission. A command whose result the next program
+//! overwrites ([`Plan::follows`]) waits for that program: random bits are converted to numbers in the launch that makes them.
 
 use super::{Device, Job, Kind, Plan};
 use crate::streams::Stream;
 use ultramarine_abi::helper::{CommandRef, Result};
 
-/// Commands of one [`Kind`] that wait to run as one launch. See the module for when they run.
+/// Commands of one [`Kind`] that wait to run as one launch. The module's documentation says when
+/// they run.
 #[derive(Default)]
 pub struct Together<'a> {
-    /// The plan of the first command, and its kind, if other commands may join it. Their plans have
-    /// the same name.
+    /// The plan of the first command, and its kind if others may join it. The plans of all commands
+    /// have the same name.
     first: Option<(&'a Plan, Option<Kind>)>,
     jobs: Vec<Job<'a>>,
 }
 
-/// Returns true if a command can join other commands, the first of which has this plan and this
-/// kind.
+/// Returns true if a command can join `jobs`, whose first command has the given plan and kind.
 pub fn joins(
     jobs: &[Job<'_>],
     (first, kind): (&Plan, Kind),
@@ -33,9 +31,8 @@ pub fn joins(
         && jobs.iter().all(|other| other.scalars == job.scalars && other.is_apart(job))
 }
 
-/// Returns the common kernel of several commands, their concatenated arguments, and the largest
-/// number of items of one command. `None` if their kernels differ. `each` returns these values for
-/// one command.
+/// The kernel of several commands, their concatenated arguments, and the largest number of items of any of them; `None`
+/// if their kernels differ. `each` returns these values for one command.
 pub fn as_one<V: PartialEq>(
     jobs: &[Job<'_>],
     each: impl Fn(&Job<'_>) -> Result<(V, Vec<u64>, u64)>,
@@ -73,14 +70,14 @@ impl<'a> Together<'a> {
                         stream.log().push(plan.name());
                         return Ok(());
                     }
-                    // The waiting commands are enqueued nevertheless.
+                    // The waiting commands are enqueued even if decoding this one failed.
                     Err(failure) => return self.flush(device).and(Err(failure)),
                 }
             }
             _ => false,
         };
         if !joins {
-            // Commands before a failing one are enqueued.
+            // The waiting commands are enqueued even if this one fails.
             self.flush(device)?;
         }
         let job = decoded?;

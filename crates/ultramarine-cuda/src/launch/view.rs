@@ -1,13 +1,13 @@
-//! Tensors of commands in the form for kernels: a [`View`] is an address with shape and strides in
-//! elements.
+//! Tensors of commands in the form in which kernels address them: a [`View`] is an address, with
+//! shape and strides in elements.
 
 use super::{Device, Dtype};
 use core::ops::Range;
 use ultramarine_abi::dlpack::element_range;
 use ultramarine_abi::helper::{Failure, Result, TensorRef, is_row_major};
 
-/// A tensor of a command in the form for kernels: the address of its first element, shape and
-/// strides.
+/// A tensor of a command in the form in which kernels address it: the address of its first element,
+/// shape and strides.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
     /// Address on the device of the first element.
@@ -28,7 +28,7 @@ impl<'a> View<'a> {
             .ok_or_else(|| Failure::invalid("a tensor of a dtype that is unknown here"))?;
         let address = buffer.address().wrapping_add(tensor.byte_offset());
         if !address.is_multiple_of(dtype.bytes()) {
-            // A misaligned load would make the context unusable.
+            // A kernel that loads from there would lose the context.
             return Err(Failure::invalid(format!(
                 "a tensor of {} at {address:#x}, which is no multiple of its {} bytes",
                 dtype.name(),
@@ -43,7 +43,7 @@ impl<'a> View<'a> {
         self.shape.iter().map(|n| *n as u64).product()
     }
 
-    /// Returns true if there are no elements. The host does not send such tensors.
+    /// True if there are no elements; the host sends no such tensors.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -53,17 +53,17 @@ impl<'a> View<'a> {
         self.len() * self.dtype.bytes()
     }
 
-    /// Row-major without gaps.
+    /// True if the elements are in row-major order without gaps.
     pub fn is_contiguous(&self) -> bool {
         is_row_major(self.shape, self.strides)
     }
 
-    /// Returns true if all positions share one element.
+    /// True if all indices refer to one element.
     pub fn is_scalar(&self) -> bool {
         self.shape.iter().zip(self.strides).all(|(n, stride)| *n == 1 || *stride == 0)
     }
 
-    /// Returns the distance between the lowest and the highest element, in elements.
+    /// Distance between its lowest and its highest element, in elements.
     pub fn span(&self) -> u64 {
         span(self.shape.iter().copied().zip(self.strides.iter().copied()))
     }
@@ -78,14 +78,14 @@ impl<'a> View<'a> {
         at(low)..at(high).wrapping_add(self.dtype.bytes())
     }
 
-    /// True if the first element lies at a multiple of `bytes`.
+    /// True if the address of the first element is a multiple of `bytes`.
     pub fn is_aligned(&self, bytes: u64) -> bool {
         self.address.is_multiple_of(bytes)
     }
 }
 
-/// Returns the distance between the lowest and the highest element in elements, from size and
-/// stride of each axis. `u64::MAX` if it overflows.
+/// Distance between the lowest and the highest element, in elements, given the size and stride of each axis;
+/// `u64::MAX` if it overflows.
 pub fn span(axes: impl IntoIterator<Item = (i64, i64)>) -> u64 {
     element_range(axes).map_or(u64::MAX, |(low, high)| high.abs_diff(low))
 }

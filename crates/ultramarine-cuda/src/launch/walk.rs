@@ -1,17 +1,17 @@
 //! Walks over tensors of one shape. [`Axes`] joins axes that are adjacent in every tensor, so that
-//! kernels divide indices as rarely as possible.
+//! kernels need as few index divisions as possible.
 
 use super::{View, span};
 use crate::program::index;
 
-/// Limit on the axes, from the ABI.
+/// Maximum number of axes, by the contract.
 pub const MAX_AXES: usize = ultramarine_abi::MAX_NDIM;
 
 /// The axes along which `K` tensors of one shape are walked together. Axes that are adjacent in
-/// every tensor are joined, so contiguous tensors have one.
+/// every tensor are joined, so contiguous tensors have a single axis.
 #[derive(Clone, Debug)]
 pub struct Axes<const K: usize> {
-    /// Number of axes. May be 0, for a single element.
+    /// Number of axes; it may be 0, for one element.
     pub count: usize,
     /// Sizes, the outermost axis first.
     pub size: [i64; MAX_AXES],
@@ -26,7 +26,7 @@ impl<const K: usize> Axes<K> {
         Self::join(views[0].shape, strides)
     }
 
-    /// Joins axes that are adjacent in all tensors, and drops axes of size 1.
+    /// Joins axes that are contiguous in all tensors, and drops axes of size 1.
     pub fn join(shape: &[i64], strides: [&[i64]; K]) -> Self {
         let mut axes = Self { count: 0, size: [1; MAX_AXES], stride: [[0; MAX_AXES]; K] };
         for (d, size) in shape.iter().copied().enumerate() {
@@ -65,13 +65,13 @@ impl<const K: usize> Axes<K> {
         }
     }
 
-    /// Returns true if all positions of tensor `k` share one element.
+    /// True if all indices of tensor `k` refer to one element.
     pub fn is_scalar(&self, k: usize) -> bool {
         self.stride[k][..self.count].iter().all(|s| *s == 0)
     }
 
-    /// Returns true if 32-bit signed arithmetic can address and count all elements of all tensors,
-    /// with room for a grid's stride.
+    /// True if 32-bit signed arithmetic can address every element of every tensor and count all
+    /// elements, with room for a grid's stride.
     pub fn is_small(&self) -> bool {
         const MOST: u64 = 1 << 30;
         let sizes = &self.size[..self.count];
@@ -79,18 +79,17 @@ impl<const K: usize> Axes<K> {
         self.len() <= MOST && (0..K).all(|k| span(axes(k)) <= MOST)
     }
 
-    /// Returns the variant of the kernels for these axes.
+    /// The variant of the kernels that walk these axes.
     pub fn variant(&self) -> RankVariant {
         RankVariant { rank: rank_for(self.count), wide: !self.is_small() }
     }
 
-    /// Returns the kernels' parameter: `Walk<K, N>` of `walk.cuh`, where `N` is [`rank_for`] these
-    /// axes.
+    /// The kernels' parameter: `Walk<K, N>` of `walk.cuh`, where `N` is [`rank_for`] these axes.
     pub fn parameter(&self) -> Vec<u64> {
         self.parameter_in(rank_for(self.count))
     }
 
-    /// Returns the kernels' parameter `Walk<K, rank>`. There may be at most `rank` axes.
+    /// The kernels' parameter `Walk<K, rank>`; there must be at most `rank` axes.
     pub fn parameter_in(&self, rank: usize) -> Vec<u64> {
         let mut words = Vec::with_capacity(2 + rank * (K + 1));
         words.push(self.len());
@@ -103,22 +102,21 @@ impl<const K: usize> Axes<K> {
     }
 }
 
-/// Numbers of axes that kernels are compiled for. The kernel for the last number loops over the
-/// actual axes.
+/// Numbers of axes that kernels are compiled for. The last variant loops over the actual number.
 const RANKS: [usize; 5] = [1, 2, 3, 4, MAX_AXES];
 
-/// Returns the smallest number of axes, of those that kernels are compiled for, that is at least
-/// `axes`.
+/// The smallest number of axes that kernels are compiled for and that is at least `axes`.
 pub fn rank_for(axes: usize) -> usize {
     RANKS.into_iter().find(|rank| *rank >= axes).unwrap_or(MAX_AXES)
 }
 
-/// The variant of a kernel for a walk. Fewer axes and 32-bit indices make it faster.
+/// The variant of a kernel for a number of axes. Kernels with fewer axes, or with 32-bit indices,
+/// are faster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RankVariant {
     /// Number of axes that the kernel supports.
     pub rank: usize,
-    /// True if indices have 64 bits.
+    /// True for 64-bit indices.
     pub wide: bool,
 }
 

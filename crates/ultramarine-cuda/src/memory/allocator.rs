@@ -1,11 +1,10 @@
-//! Device memory with reuse: the `pool` cuts and joins blocks of the driver.
+//! Device memory, kept for reuse. The `pool` splits the driver's blocks into pieces and joins them.
 //!
 //! The host frees a buffer when no stream uses it any more, or in the order of the only stream that
-//! does. Memory that is kept for reuse returns to the driver when a limit or a lack of memory
-//! requires it.
+//! still does. Kept memory is returned to the driver when a limit or a lack of memory requires it.
 //!
-//! With `ULTRAMARINE_CUDA_MEMORY_CACHE=0`, every buffer is a separate allocation of the driver, for
-//! tools that observe allocations.
+//! `ULTRAMARINE_CUDA_MEMORY_CACHE=0` makes every buffer a separate allocation of the driver, for tools
+//! that watch the driver's allocations.
 
 use super::pool::{Counts, Pool, block_for, rounded};
 use super::{Buffer, PieceId, StreamId};
@@ -17,25 +16,25 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::status;
 
-/// Alignment of every buffer in bytes.
+/// Alignment in bytes of every buffer.
 pub const ALIGNMENT: u64 = 256;
 
-/// Stands for a limit that is not set.
+/// Value of a limit that was not set.
 pub const UNLIMITED: u64 = u64::MAX;
 
-/// The memory of one device. Buffers are pieces of larger blocks, which the pool (`pool.rs`) cuts
-/// and joins. The driver is called only for blocks.
+/// The memory of one device. Buffers are pieces of larger blocks, which the pool (`pool.rs`) splits and
+/// joins; the driver is called only for blocks.
 pub struct Allocator {
     context: Arc<Context>,
     device: String,
-    /// True if buffers are cut from blocks.
+    /// True if buffers are pieces of blocks.
     caching: bool,
     state: Mutex<State>,
 }
 
 struct State {
     pool: Pool,
-    /// Counts of allocations of the driver that are single buffers.
+    /// Counts of driver allocations that each hold one buffer.
     single: Counts,
     memory_limit: u64,
     cache_limit: u64,
@@ -45,14 +44,15 @@ struct State {
     stamp: u64,
 }
 
-/// The known progress of a stream.
+/// A stream's known progress.
 struct Tail {
     handle: StreamHandle,
-    /// The stamp of the last free in its order.
+    /// The stamp of the last piece that was freed in its order.
     freed: u64,
-    /// An event that was recorded in the stream after the frees up to this stamp.
+    /// An event, recorded in the stream after the work that used pieces with this stamp or a lower
+    /// one.
     mark: Option<(EventHandle, u64)>,
-    /// The stream has completed all frees up to this stamp.
+    /// The stream has completed all work up to this stamp.
     completed: u64,
 }
 
@@ -94,8 +94,8 @@ impl Allocator {
         this.alloc_for(0, bytes)
     }
 
-    /// Allocates a buffer for work of one stream. It may reuse memory that was freed in the
-    /// stream's order.
+    /// A buffer for work of one stream, which may reuse memory that was freed in the stream's
+    /// order.
     pub fn alloc_for(self: &Arc<Self>, stream: StreamId, bytes: u64) -> Result<Buffer> {
         self.context.usable()?;
         let mut state = self.lock();
@@ -130,8 +130,8 @@ impl Allocator {
         Ok(Buffer::pooled(address, bytes, piece, self.clone()))
     }
 
-    /// Allocates memory from the driver, of the first possible size in `sizes`. Frees cached memory
-    /// if the limits or the driver require it. Returns the address and the size.
+    /// Allocates memory from the driver: the first of `sizes` that is available. Cached memory is
+    /// freed as the limits and the driver require. Returns the address and the size.
     fn take(&self, state: &mut State, bytes: u64, sizes: &[u64]) -> Result<(u64, u64)> {
         let _entered = self.context.enter()?;
         // Frees cached memory so that the total stays below the limit.
@@ -169,16 +169,17 @@ impl Allocator {
         Ok(address)
     }
 
-    /// Returns blocks of that many bytes to the driver, if there are any. The context is current.
+    /// Returns blocks with a total of `want` bytes to the driver, if there are any. The context is
+    /// current.
     fn release(&self, state: &mut State, want: u64) {
         for address in state.pool.release(want) {
-            // SAFETY: allocated once, freed once; every piece of it is free.
+            // SAFETY: allocated once, freed once; all its pieces are free.
             unsafe { (self.context.driver().memory_free)(address) };
         }
     }
 
-    /// Checks which streams have completed the frees in their order. Returns true if any have. The
-    /// context is current.
+    /// Finds streams that have completed the work before their last stream-ordered frees; returns
+    /// whether there were any. The context is current.
     fn harvest(&self, state: &mut State) -> bool {
         let driver = self.context.driver();
         let mut any = false;
@@ -215,7 +216,7 @@ impl Allocator {
         any
     }
 
-    /// Frees a buffer's memory: for all streams, or in the order of one.
+    /// Frees a buffer's memory, for all streams or in the order of one.
     pub(super) fn give(&self, piece: PieceId, owner: StreamId) {
         let mut state = self.lock();
         let mut stamp = 0;
@@ -224,7 +225,7 @@ impl Allocator {
             stamp = state.stamp;
             match state.streams.get_mut(&owner) {
                 Some(tail) => tail.freed = stamp,
-                // The owner stream has been drained.
+                // The stream was destroyed after it had drained.
                 None => return state.pool.give(piece, 0, 0),
             }
         }
@@ -241,11 +242,11 @@ impl Allocator {
         }
     }
 
-    /// Frees an allocation of the driver that was a single buffer.
+    /// Frees a driver allocation that held one buffer.
     pub(super) fn give_single(&self, address: u64, bytes: u64) {
         let size = rounded(bytes).unwrap_or(bytes);
         if let Ok(_entered) = self.context.enter() {
-            // SAFETY: allocated once, freed once; the host says that no stream uses it.
+            // SAFETY: allocated once, freed once; the host guarantees that no stream uses it.
             unsafe { (self.context.driver().memory_free)(address) };
         }
         let mut state = self.lock();
@@ -262,7 +263,7 @@ impl Allocator {
         id
     }
 
-    /// Removes a stream that has drained and is about to be destroyed.
+    /// Unregisters a stream that has drained and is about to be destroyed.
     pub fn stream_ends(&self, id: StreamId) {
         let mut state = self.lock();
         if let Some(tail) = state.streams.remove(&id) {
@@ -273,7 +274,7 @@ impl Allocator {
         }
     }
 
-    /// The error for a lack of memory, with its remedy.
+    /// The error for a failed allocation, with remedies.
     #[cold]
     fn refusal(&self, state: &State, bytes: u64, driver: Option<Failure>) -> Failure {
         let counts = state.pool.counts();
@@ -306,8 +307,8 @@ impl Allocator {
         Failure { code: status::OUT_OF_MEMORY, text }
     }
 
-    /// Returns the free and the total bytes of the device. The query is slow. The result is 0 if
-    /// the driver does not report them.
+    /// Free bytes and total bytes of the device; 0 if the driver does not report them. The query is
+    /// slow.
     pub fn device_memory(&self) -> (u64, u64) {
         let (mut free, mut total) = (0usize, 0usize);
         if let Ok(_entered) = self.context.enter() {
@@ -335,13 +336,13 @@ impl Allocator {
         state.note_peak();
     }
 
-    /// Returns all possible memory to the driver.
+    /// Returns cached memory to the driver.
     pub fn clear_cache(&self) {
         self.spare();
         self.lock().pool.forget_kept();
     }
 
-    /// Returns unused memory to the driver, for code that needs memory elsewhere. Returns true if
+    /// Returns unused memory to the driver, so that other allocations can have it; returns whether
     /// there was any.
     pub fn spare(&self) -> bool {
         let Ok(_entered) = self.context.enter() else { return false };
@@ -352,13 +353,13 @@ impl Allocator {
         state.pool.counts().held < before
     }
 
-    /// Returns the limit on the bytes of buffers, and the limit on the bytes kept for reuse.
+    /// Maximum number of bytes in buffers, and of bytes kept for reuse.
     pub fn limits(&self) -> (u64, u64) {
         let state = self.lock();
         (state.memory_limit, state.cache_limit)
     }
 
-    /// Sets the limit on the bytes of buffers and memory kept for reuse.
+    /// Sets the maximum number of bytes for buffers and cached memory together.
     pub fn set_memory_limit(&self, bytes: u64) {
         let mut state = self.lock();
         state.memory_limit = bytes;
@@ -399,7 +400,7 @@ impl Drop for Allocator {
     }
 }
 
-/// Formats bytes for people.
+/// A number of bytes in readable form.
 fn show(bytes: u64) -> String {
     match bytes {
         0..=9999 => format!("{bytes} bytes"),

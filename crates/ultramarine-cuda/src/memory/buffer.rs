@@ -1,26 +1,25 @@
-//! Buffers: pieces of device memory that the host holds.
+//! Pieces of device memory, as the host holds them.
 
 use super::{Allocator, PieceId, Release, StreamId};
 use crate::context;
 use std::sync::Arc;
 use ultramarine_abi::helper::{Failure, Result};
 
-/// A buffer of the host: a piece of device memory, or imported memory. Dropping it returns a piece
-/// to the [`Allocator`](super::Allocator), and imported memory to its owner.
+/// A buffer of the host: a piece of device memory, or imported memory. When it is dropped, a piece
+/// returns to the [`Allocator`](super::Allocator), and imported memory to its owner.
 pub struct Buffer {
     address: u64,
     bytes: u64,
     home: Home,
 }
 
-/// The owner to which the memory returns.
+/// The owner that the memory is returned to.
 enum Home {
-    /// The allocator, which cut it from a block. If `order` is not 0, it returns in the order of a
-    /// stream.
+    /// The allocator, which cut the piece from a block; in the order of a stream, unless it is 0.
     Pool { allocator: Arc<Allocator>, piece: PieceId, order: StreamId },
     /// The driver.
     Single(Arc<Allocator>),
-    /// A foreign owner, which is notified.
+    /// A foreign owner, who is notified.
     Foreign(Release),
 }
 
@@ -38,7 +37,7 @@ impl Buffer {
         Self { address, bytes, home: Home::Single(allocator) }
     }
 
-    /// Makes a buffer over foreign memory. The owner is notified when it is dropped.
+    /// A buffer over foreign memory, whose owner is notified when the buffer is dropped.
     pub fn foreign(address: u64, bytes: u64, release: Release) -> Self {
         Self { address, bytes, home: Home::Foreign(release) }
     }
@@ -54,7 +53,7 @@ impl Buffer {
         self.bytes
     }
 
-    /// Returns the address of `bytes` bytes from `offset` on, if they are inside the buffer.
+    /// The address of `bytes` bytes at `offset`, if they are inside the buffer.
     pub fn part(&self, offset: u64, bytes: usize) -> Result<u64> {
         match offset.checked_add(bytes as u64) {
             Some(end) if end <= self.bytes => Ok(self.address + offset),
@@ -65,14 +64,13 @@ impl Buffer {
         }
     }
 
-    /// Returns true if the memory can be freed while the last stream that uses it is still using
-    /// it.
+    /// True if the memory can be freed while the last stream that uses it is still running.
     pub fn goes_in_order(&self) -> bool {
         matches!(self.home, Home::Pool { .. })
     }
 
-    /// Frees it in the order of a stream. Later work of that stream may use the memory at once.
-    /// Other work may use it when the stream has completed its current work.
+    /// Frees it in the order of a stream: later work of that stream may use the memory at once,
+    /// other streams when this stream has completed the work enqueued so far.
     pub fn give_in_order(mut self, stream: StreamId) {
         if let Home::Pool { order, .. } = &mut self.home {
             *order = stream;

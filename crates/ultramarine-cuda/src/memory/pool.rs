@@ -1,18 +1,18 @@
-//! Cuts blocks of device memory into pieces, without calling the driver.
+//! Blocks of device memory, split into pieces. This module makes no driver calls.
 //!
-//! Small pieces come from small blocks, and all others from larger blocks. A request takes the
-//! smallest free piece that is large enough, and the rest of the piece stays free. A piece that
-//! becomes free is joined with the free neighbours in its block.
+//! Small pieces come from small blocks, all others from larger ones. A request takes the smallest
+//! free piece that is large enough, and the rest of the piece stays free. A piece that becomes free
+//! is joined with its free neighbours in the block.
 //!
-//! A piece may be free *in the order of a stream*: work that is enqueued to that stream later may
-//! use it at once, and other work when the stream has completed its earlier work. Such a piece has
-//! the stream as its owner, and a stamp that increases with each such piece. [`Pool::completed`]
-//! frees the pieces up to a stamp for all streams. If a neighbour is free for all, it is joined and
-//! belongs to the stream from then on.
+//! A piece may be free *in the order of a stream*: later work of that stream may use it at once, other
+//! streams only when this stream has completed its earlier work. Such a piece has the stream as its owner
+//! and a stamp, which grows with each piece freed this way. [`Pool::completed`] makes pieces up to a stamp
+//! free for all. A neighbour that is free for all is joined with such a piece, and then belongs to the
+//! stream, too.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// All requests are multiples of this many bytes.
+/// All requests are rounded up to multiples of this number of bytes.
 pub const GRAIN: u64 = 512;
 /// Requests up to this size are small.
 pub const SMALL: u64 = 1 << 20;
@@ -22,7 +22,7 @@ pub const SMALL_BLOCK: u64 = 2 << 20;
 pub const MEDIUM: u64 = 10 << 20;
 /// Bytes of a block for medium requests.
 pub const MEDIUM_BLOCK: u64 = 32 << 20;
-/// Blocks for larger requests are multiples of this.
+/// Blocks for larger requests are multiples of this number of bytes.
 pub const LARGE_GRAIN: u64 = 2 << 20;
 
 /// A stream; 0 means none.
@@ -34,10 +34,10 @@ const NONE: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// In use. Contains the requested bytes, rounded.
+    /// In use; the number of bytes requested, rounded.
     Used(u64),
     Free(Free),
-    /// The entry of the list is unused.
+    /// The index can be used for another piece.
     Vacant,
 }
 
@@ -45,7 +45,7 @@ enum State {
 struct Free {
     owner: StreamId,
     stamp: u64,
-    /// Bytes that were part of a buffer before. Only these count as kept for reuse.
+    /// How many of its bytes buffers have used before. These bytes count as kept for reuse.
     kept: u64,
 }
 
@@ -60,11 +60,11 @@ struct Piece {
     state: State,
 }
 
-/// The key of a free piece in search order: owner, size, address and id.
+/// A free piece, in the order of the search: owner, size, address, id.
 type Key = (StreamId, u64, u64, PieceId);
 
-/// The pieces of all blocks, both used and free. It never calls the driver, so it can be tested
-/// without a GPU.
+/// The pieces of all blocks, in use and free. The pool only does the bookkeeping and never calls
+/// the driver, so it can be tested without a GPU.
 #[derive(Default)]
 pub struct Pool {
     pieces: Vec<Piece>,
@@ -76,16 +76,16 @@ pub struct Pool {
     counts: Counts,
 }
 
-/// Bytes.
+/// Counts of bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Bytes in used pieces, as requested.
+    /// Bytes of pieces in use, as requested.
     pub active: u64,
-    /// The peak of `active`.
+    /// The maximum of `active` so far.
     pub peak: u64,
-    /// Bytes in free pieces that were part of buffers before.
+    /// Bytes of free pieces that buffers have used before.
     pub kept: u64,
-    /// In blocks.
+    /// Bytes of all blocks.
     pub held: u64,
 }
 
@@ -94,8 +94,8 @@ pub fn rounded(bytes: u64) -> Option<u64> {
     bytes.max(1).checked_next_multiple_of(GRAIN)
 }
 
-/// Returns the size of the block to allocate for a request of `bytes` (rounded), and the smallest
-/// sufficient size.
+/// The size of the block to allocate for a request of `bytes`, rounded, and the smallest size that
+/// is enough.
 pub fn block_for(bytes: u64) -> Option<(u64, u64)> {
     let least = bytes.checked_next_multiple_of(LARGE_GRAIN)?;
     Some(match bytes {
@@ -146,7 +146,7 @@ impl Pool {
         }
     }
 
-    /// Adds a block that is free for all streams, for requests like one of `wanted` bytes.
+    /// Adds a block that is free for all, for requests of the size class of `wanted` bytes.
     pub fn grow(&mut self, address: u64, bytes: u64, wanted: u64) {
         let state = State::Free(Free { owner: 0, stamp: 0, kept: 0 });
         let small = wanted <= SMALL;
@@ -155,7 +155,7 @@ impl Pool {
         self.counts.held += bytes;
     }
 
-    /// Takes a piece of `bytes` (rounded) for work of `stream`. Returns its id and address.
+    /// Takes a piece of `bytes`, rounded, for work of `stream`; returns it with its address.
     pub fn take(&mut self, bytes: u64, stream: StreamId) -> Option<(PieceId, u64)> {
         let small = bytes <= SMALL;
         let set = &self.free[usize::from(small)];
@@ -171,13 +171,13 @@ impl Pool {
         let (_, found, address, id) = key?;
         self.remove(id);
         let State::Free(free) = self.pieces[id as usize].state else { return None };
-        // The rest of a large piece must be large enough for another large request.
+        // A large piece is only split if the rest can hold another large request.
         let rest = found - bytes;
         let worth = if small { GRAIN } else { SMALL + GRAIN };
         let mut kept = free.kept;
         if rest >= worth {
             let after = self.pieces[id as usize].after;
-            // Use memory last that was not part of a buffer before.
+            // Bytes that no buffer has used before are taken last.
             kept = kept.min(bytes);
             let left = Free { kept: free.kept - kept, ..free };
             let (before, state, address) = (id, State::Free(left), address + bytes);
@@ -205,7 +205,7 @@ impl Pool {
         any(0) || any(stream)
     }
 
-    /// Frees a piece for all streams or, if `owner` is not 0, in the order of a stream.
+    /// Frees a piece for all, or (if `owner` is not 0) in the order of a stream.
     pub fn give(&mut self, id: PieceId, owner: StreamId, stamp: u64) {
         let piece = &mut self.pieces[id as usize];
         let State::Used(bytes) = piece.state else { return };
@@ -216,7 +216,8 @@ impl Pool {
         self.join_and_insert(id);
     }
 
-    /// Joins a free piece, which is in no set, with its neighbours, and inserts it into the sets.
+    /// Joins a free piece, which is in no set yet, with its free neighbours, and inserts it into
+    /// the sets.
     fn join_and_insert(&mut self, mut id: PieceId) {
         let before = self.pieces[id as usize].before;
         if self.joins(before, id) {
@@ -242,7 +243,7 @@ impl Pool {
         }
     }
 
-    /// Joins two neighbours under the first one's id.
+    /// Merges two neighbours into one piece with the id of the first.
     fn absorb(&mut self, first: u32, second: u32) {
         let gone = self.pieces[second as usize].clone();
         self.pieces[second as usize].state = State::Vacant;
@@ -262,14 +263,13 @@ impl Pool {
         }
     }
 
-    /// Frees the pieces that were freed in the stream's order up to `stamp` for all streams,
-    /// because the stream has completed its work.
+    /// Makes pieces free for all that were freed in the stream's order up to `stamp`.
     pub fn completed(&mut self, owner: StreamId, stamp: u64) {
         let Some(own) = self.stamped.get_mut(&owner) else { return };
         let later = own.split_off(&(stamp.saturating_add(1), 0));
         let done: Vec<PieceId> = std::mem::replace(own, later).iter().map(|(_, id)| *id).collect();
         for id in done {
-            // The piece may have been joined with another one since.
+            // The piece may have been joined with another of these pieces meanwhile.
             let piece = &self.pieces[id as usize];
             let State::Free(free) = piece.state else { continue };
             if free.owner != owner || free.stamp > stamp {
@@ -282,13 +282,13 @@ impl Pool {
         }
     }
 
-    /// Returns true if there are pieces that are free only in the order of a stream.
+    /// True if some pieces are free only in the order of a stream.
     pub fn has_stamped(&self) -> bool {
         self.stamped.values().any(|own| !own.is_empty())
     }
 
-    /// Removes blocks that are free for all streams, the largest first, until they have `want`
-    /// bytes. Returns their addresses.
+    /// Gives up blocks that are free for all, the largest first, until they add up to `want` bytes;
+    /// returns their addresses.
     pub fn release(&mut self, want: u64) -> Vec<u64> {
         let mut found: Vec<(u64, PieceId)> = Vec::new();
         for set in &self.free {
@@ -319,8 +319,8 @@ impl Pool {
         addresses
     }
 
-    /// Sets the count of kept bytes to 0 after the kept memory was cleared. Free pieces of partly
-    /// used blocks cannot be returned to the driver, and do not count as kept.
+    /// Stops counting free pieces of partly used blocks as kept. They cannot be returned to the driver,
+    /// but the count must be 0 after the kept memory was cleared.
     pub fn forget_kept(&mut self) {
         for piece in &mut self.pieces {
             if let State::Free(free) = &mut piece.state

@@ -10,9 +10,9 @@ pub struct Release {
     context: *mut c_void,
 }
 
-// SAFETY: the contract lets it be called on any thread.
+// SAFETY: the contract allows calling it on any thread.
 unsafe impl Send for Release {}
-// SAFETY: nothing of it is used through shared references.
+// SAFETY: shared references give no access to its fields.
 unsafe impl Sync for Release {}
 
 impl Release {
@@ -21,8 +21,8 @@ impl Release {
         Self { function, context }
     }
 
-    /// Calls it, unless it was called already. In a forked child it is not called, because the
-    /// memory belongs to the parent.
+    /// Calls the function, unless it was called before. In a forked child it is not called, because
+    /// the memory belongs to the parent, who will call it.
     pub fn now(&mut self) {
         if let Some(function) = self.function.take().filter(|_| !context::forked()) {
             // SAFETY: the owner's own function with its own argument, once.

@@ -10,7 +10,7 @@ use ultramarine_abi::schema::{ArgReduceAttrs, arg_reduce};
 const HEADERS: &[&str] =
     &[headers::NUMBER, fold::HEADER, include_str!("../../kernels/arg_reduce.cuh")];
 
-/// ARG_REDUCE: any axis, any strides.
+/// ARG_REDUCE, along any axis and with any strides.
 pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     request.elementwise(1)?;
     let ArgReduceAttrs { op: code, axis, .. } = request.attributes()?;
@@ -32,10 +32,10 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     let op = format!("ArgExtreme<{}, {largest}>", input.dtype.tag());
     Ok(Box::new(Reduction {
         axes: 1 << axis,
-        // A key and an index.
+        // Each accumulator is a key and an index.
         accumulator: if input.dtype.bytes() == 8 { 16 } else { 8 },
         vector: vector(input.dtype).min(8),
-        // The highest index stands for no element.
+        // The last index means that there is no element.
         longest: u64::from(u32::MAX),
         kernels: kernels_of(op, input.dtype, HEADERS),
         copy: None,

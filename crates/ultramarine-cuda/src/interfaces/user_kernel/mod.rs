@@ -1,8 +1,8 @@
 //! `ultramarine.kernel/1`: users' kernels, in CUDA C++ or compiled (`precompiled.rs`).
 //!
 //! A kernel with template arguments is named by an expression (`scale<float, 3>`), which NVRTC
-//! instantiates. Other kernels have plain names, with or without `extern "C"`. CUDA's headers are
-//! found if they are installed.
+//! instantiates. Other kernels are named by their plain name, with or without `extern "C"`. CUDA's
+//! headers are used from where they are installed.
 
 mod precompiled;
 mod source;
@@ -33,9 +33,9 @@ pub static TABLE: KernelInterface = KernelInterface {
     info: Some(info),
 };
 
-/// Limit on the arguments of a launch.
+/// Maximum number of arguments of a launch.
 const MOST_ARGUMENTS: u32 = 1024;
-/// Limits on the blocks of a grid in x, y, z, and on the threads of a block.
+/// Maximum number of blocks of a grid in x, y, z, and of threads of a block.
 const MOST_BLOCKS: [u32; 3] = [0x7fff_ffff, 0xffff, 0xffff];
 const MOST_THREADS: [u32; 3] = [1024, 1024, 64];
 
@@ -53,7 +53,7 @@ struct UserKernel {
     module: ModuleHandle,
     function: FunctionHandle,
     max_threads: u32,
-    /// Bytes of static shared memory that it declares.
+    /// Bytes of static shared memory.
     shared: u32,
     /// Bytes of dynamic shared memory that the driver currently allows.
     allowed: Mutex<u32>,
@@ -69,7 +69,7 @@ unsafe impl Sync for UserKernel {}
 impl Drop for UserKernel {
     fn drop(&mut self) {
         if let Ok(_entered) = self.context.enter() {
-            // SAFETY: loaded once, unloaded once; no stream runs it any more.
+            // SAFETY: loaded once, unloaded once; no stream runs it at this point.
             unsafe { (self.context.driver().module_unload)(self.module) };
         }
     }
@@ -77,7 +77,7 @@ impl Drop for UserKernel {
 
 // ---- compiling --------------------------------------------------------------------------------
 
-/// The function of that name in a module.
+/// The function with the given name in a module.
 fn function_of(
     device: &Device,
     module: ModuleHandle,
@@ -85,12 +85,12 @@ fn function_of(
 ) -> Result<Option<FunctionHandle>> {
     let name = CString::new(name).map_err(|_| Failure::invalid("the kernel's name has a NUL"))?;
     let mut function = std::ptr::null_mut();
-    // SAFETY: a loaded module; the place is valid.
+    // SAFETY: a loaded module; the output pointer is valid.
     let found = unsafe { (device.driver.module_function)(&mut function, module, name.as_ptr()) };
     Ok((found == code::SUCCESS).then_some(function))
 }
 
-/// Compiles and loads a kernel. `None` if the source has no function of that name. The context is
+/// Compiles and loads a kernel; `None` if the source has no function with this name. The context is
 /// current.
 fn load(
     device: &Device,
@@ -106,7 +106,7 @@ fn load(
     match function_of(device, module, name) {
         Ok(Some(function)) => Ok(Some((module, function))),
         other => {
-            // SAFETY: loaded above, and nothing of it is used.
+            // SAFETY: loaded above, and nothing uses it.
             unsafe { (driver.module_unload)(module) };
             other.map(|_| None)
         }
@@ -118,7 +118,7 @@ fn compiled(device: &Device, given: &Source) -> Result<(ModuleHandle, FunctionHa
     let loaded = match (&given.expression, load(device, given, given.expression.as_deref())?) {
         (_, Some(loaded)) => Some(loaded),
         (Some(_), None) => None,
-        // A function that is not extern "C" has a mangled name in the code.
+        // A function that is not `extern "C"` has a mangled name in the compiled code.
         (None, None) => load(device, given, Some(&given.entry)).map_err(|failure| Failure {
             text: format!("the source has no kernel {}: {}", given.entry, failure.text),
             ..failure
@@ -169,7 +169,7 @@ impl UserKernel {
 
 // ---- launching ----------------------------------------------------------------------------------
 
-/// Checks for mistakes that the driver would only report as invalid.
+/// Checks limits for which the driver would only report an invalid value.
 fn check(kernel: &UserKernel, properties: &DeviceProperties, launch: &KernelLaunch) -> Result<()> {
     let show = |[x, y, z]: [u32; 3]| format!("({x}, {y}, {z})");
     let (grid, block) = (launch.grid, launch.block);
@@ -209,7 +209,7 @@ fn check(kernel: &UserKernel, properties: &DeviceProperties, launch: &KernelLaun
     Ok(())
 }
 
-/// Allows the kernel that much dynamic shared memory. More than 48 KiB has to be requested.
+/// Allows the kernel that much dynamic shared memory; the driver requires this above 48 KiB.
 fn allow(kernel: &UserKernel, properties: &DeviceProperties, bytes: u32) -> Result<()> {
     let mut allowed = lock(&kernel.allowed);
     if bytes <= *allowed || bytes + kernel.shared <= properties.shared_per_block {
@@ -221,15 +221,15 @@ fn allow(kernel: &UserKernel, properties: &DeviceProperties, bytes: u32) -> Resu
     Ok(())
 }
 
-/// Returns an argument's value, and its bytes.
+/// The value of an argument, and its size in bytes.
 ///
 /// # Safety
-/// The argument is as the ABI requires.
+/// The argument is valid by the contract.
 unsafe fn value_of(number: u32, argument: &KernelArgument) -> Result<([u64; 2], usize)> {
     match argument.kind {
         argument::SCALAR => Ok((argument.scalar, argument.dtype.bits.div_ceil(8).into())),
         argument::TENSOR => {
-            // SAFETY: NULL, or a tensor that says its size.
+            // SAFETY: NULL, or a tensor that states its size.
             let tensor = unsafe { read_sized(argument.tensor) }
                 .ok_or_else(|| Failure::invalid(format!("argument {number} has no tensor")))?;
             let dl = tensor.dl;
@@ -241,7 +241,7 @@ unsafe fn value_of(number: u32, argument: &KernelArgument) -> Result<([u64; 2], 
             if sizes.contains(&0) {
                 return Ok(([0; 2], 8));
             }
-            // SAFETY: NULL, or a buffer of this backend's, which is alive.
+            // SAFETY: NULL, or a live buffer of this backend.
             let buffer: &Buffer =
                 unsafe { handle(tensor.buffer, &format!("the buffer of argument {number}")) }?;
             Ok(([buffer.address() + dl.byte_offset, 0], 8))
@@ -253,7 +253,7 @@ unsafe fn value_of(number: u32, argument: &KernelArgument) -> Result<([u64; 2], 
 }
 
 /// # Safety
-/// The launch's arguments are as the ABI requires.
+/// The launch's arguments are valid by the contract.
 unsafe fn values_of(kernel: &UserKernel, launch: &KernelLaunch) -> Result<Vec<[u64; 2]>> {
     if launch.n_arguments > MOST_ARGUMENTS {
         return Err(Failure::invalid(format!(
@@ -274,7 +274,7 @@ unsafe fn values_of(kernel: &UserKernel, launch: &KernelLaunch) -> Result<Vec<[u
     for i in 0..launch.n_arguments {
         let at = (i as usize).wrapping_mul(launch.argument_stride as usize);
         let place = launch.arguments.cast::<u8>().wrapping_add(at).cast::<KernelArgument>();
-        // SAFETY: the contract's: an argument at each step, which says its size.
+        // SAFETY: guaranteed by the contract: each step points to an argument that states its size.
         let (value, bytes) = unsafe {
             let argument = read_sized(place)
                 .ok_or_else(|| Failure::invalid(format!("there is no argument {i}")))?;
@@ -292,8 +292,9 @@ unsafe fn values_of(kernel: &UserKernel, launch: &KernelLaunch) -> Result<Vec<[u
     Ok(values)
 }
 
-// The safety of the functions below follows from the ABI: handles are those that the backend
-// returned, places are NULL or writable, and structs contain their sizes.
+// The functions below implement the interface. Their safety follows from the contract: handles are
+// those that the backend returned, output pointers are NULL or writable, and structs state their
+// sizes.
 
 unsafe extern "C" fn compile(
     device: *mut c_void,

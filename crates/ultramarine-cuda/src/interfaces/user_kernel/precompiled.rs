@@ -1,4 +1,4 @@
-//! Users' compiled code: PTX, cubins, and archives of several cubins.
+//! Users' compiled code: PTX, cubins, and archives of several (fat binaries).
 
 use super::function_of;
 use super::source::Code;
@@ -15,15 +15,15 @@ mod option {
     pub const ERROR_LOG_BYTES: c_int = 6;
 }
 
-/// Bytes for the driver's log of a load.
+/// Size in bytes of the log that the driver writes during a load.
 const LOG: usize = 8 << 10;
-/// Limit on the names that an error lists.
+/// Maximum number of names that an error lists.
 const MOST_NAMES: usize = 8;
 /// First bytes of ELF files, and of NVIDIA's archives.
 const ELF: &[u8] = b"\x7fELF";
 const ARCHIVE: &[u8] = b"\x50\xed\x55\xba";
 
-/// Returns the length that a binary's header declares, because the driver reads that many bytes.
+/// Length in bytes of a binary according to its header. The driver reads that many bytes.
 fn length(bytes: &[u8]) -> Option<usize> {
     let number = |at: usize, n: usize| {
         let mut word = [0; 8];
@@ -53,7 +53,7 @@ impl Code {
     pub fn new(entry: String, bytes: &[u8], is_ptx: bool) -> Result<Code> {
         let mut image = bytes.to_vec();
         if is_ptx {
-            // Compilers end PTX with a NUL.
+            // Compilers append a NUL.
             image.truncate(bytes.iter().rposition(|b| *b != 0).map_or(0, |last| last + 1));
             let is_text = core::str::from_utf8(&image).is_ok() && !image.contains(&0);
             if !is_text || image.is_empty() {
@@ -67,7 +67,8 @@ impl Code {
         Ok(Code { entry, image, is_ptx })
     }
 
-    /// Returns the kernels in the code, as far as its text or its sections name them.
+    /// The names of the kernels in the code, as far as they can be found in the PTX's text or the
+    /// ELF sections.
     fn names(&self) -> Vec<String> {
         let (mark, ends): (&[u8], fn(u8) -> bool) = match self.is_ptx {
             true => (b".entry", |b| b == b'(' || b.is_ascii_whitespace()),
@@ -88,7 +89,7 @@ impl Code {
         names
     }
 
-    /// Makes the error for code that does not contain the requested kernel.
+    /// The error for code that does not contain the requested kernel.
     fn unknown(&self) -> Failure {
         let (names, entry) = (self.names(), &self.entry);
         let shown = names.iter().take(MOST_NAMES).map(|n| format!("`{n}`")).collect::<Vec<_>>();
@@ -99,20 +100,21 @@ impl Code {
         })
     }
 
-    /// Returns the target architecture in the text of the PTX.
+    /// The architecture that the PTX is for, as stated in its text.
     fn target(&self) -> Option<&str> {
         let text = core::str::from_utf8(&self.image).ok().filter(|_| self.is_ptx)?;
         let line = text.lines().find_map(|line| line.trim().strip_prefix(".target"))?;
         line.split([',', '/']).next().map(str::trim).filter(|target| !target.is_empty())
     }
 
-    /// Loads it. The device's context is current.
+    /// Loads the code. The device's context is current.
     pub fn load(&self, device: &Device) -> Result<(ModuleHandle, FunctionHandle)> {
         let (driver, mut module) = (device.driver, std::ptr::null_mut());
         let mut log = vec![0u8; LOG];
         let mut options = [option::ERROR_LOG, option::ERROR_LOG_BYTES];
         let mut values: [*mut c_void; 2] = [log.as_mut_ptr().cast(), LOG as *mut c_void];
-        // SAFETY: the image says its length or ends with a NUL; as many options as values, and a log of that length.
+        // SAFETY: the image states its length or ends with a NUL; there are as many options as values, and the log
+        // has the stated length.
         let result = unsafe {
             (driver.module_load_with)(
                 &mut module,
@@ -129,7 +131,7 @@ impl Code {
         match function_of(device, module, &self.entry) {
             Ok(Some(function)) => Ok((module, function)),
             other => {
-                // SAFETY: loaded above, and nothing of it is used.
+                // SAFETY: loaded above, and nothing uses it.
                 unsafe { (driver.module_unload)(module) };
                 Err(other.err().unwrap_or_else(|| self.unknown()))
             }
@@ -184,7 +186,7 @@ mod tests {
         image.extend(b"\0.text._Z5thirdPf\0.text._Z5thirdPf\0.nv.info\0");
         assert_eq!(code(&image, false).unwrap().names(), ["_Z5thirdPf"]);
         assert!(code(&[1; 100], false).is_err());
-        // The table of sections is outside the file.
+        // A section table beyond the end of the file.
         image[0x28] = 200;
         image[0x3a] = 64;
         image[0x3c] = 1;

@@ -6,15 +6,15 @@ use std::path::PathBuf;
 use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::interface::kernel::KernelSource;
 
-/// The language of sources, as users name it.
+/// The name of the source language, as users write it.
 const LANGUAGE: &str = "cuda-c";
-/// The languages of compiled code.
+/// The names of the languages of compiled code.
 const CUBIN: &str = "cubin";
 const PTX: &str = "ptx";
-/// Used instead of CUDA's headers if these are not installed.
+/// Replaces CUDA's headers for half precision if they are not installed.
 const HALVES: &str = include_str!("../../../kernels/halves.cuh");
 
-/// Splits compiler options like a shell: at spaces outside quotes.
+/// Splits compiler options as a shell does: at spaces that are not in quotes.
 fn parted(options: &str) -> Vec<String> {
     let (mut all, mut word, mut quote) = (Vec::new(), None::<String>, None);
     for c in options.chars() {
@@ -32,7 +32,7 @@ fn parted(options: &str) -> Vec<String> {
     all
 }
 
-/// Directories of NVIDIA's headers that are compatible with the compiler.
+/// Directories of NVIDIA's headers that match the compiler.
 fn headers() -> Result<Vec<PathBuf>> {
     let (nvrtc, mut major, mut minor) = (nvrtc::nvrtc()?, 0, 0);
     // SAFETY: the places are valid.
@@ -40,14 +40,14 @@ fn headers() -> Result<Vec<PathBuf>> {
     Ok(find::headers(major))
 }
 
-/// Options for NVRTC: the user's, and defaults for options that the user did not set.
+/// Options for NVRTC: the user's, and defaults for those that the user does not set.
 fn options(users: &[String], headers: &[PathBuf]) -> Vec<String> {
     let mut all = users.to_vec();
     if !all.iter().any(|o| o.trim_start_matches('-').starts_with("std")) {
         all.push("--std=c++17".to_owned());
     }
     all.push("--device-as-default-execution-space".to_owned());
-    // After the user's own directories.
+    // These come after the user's own directories.
     all.extend(headers.iter().map(|path| format!("--include-path={}", path.display())));
     all
 }
@@ -61,7 +61,7 @@ pub(super) enum Given {
 /// Compiled code.
 pub(super) struct Code {
     pub entry: String,
-    /// Code for the driver. PTX ends with a NUL.
+    /// The image for the driver; PTX ends with a NUL.
     pub image: Vec<u8>,
     pub is_ptx: bool,
 }
@@ -75,7 +75,7 @@ pub(super) struct Source {
     pub options: Vec<String>,
 }
 
-/// A text of the host's.
+/// A text from the host.
 ///
 /// # Safety
 /// `text` is NULL or NUL-terminated and valid for `'a`.
@@ -91,7 +91,7 @@ unsafe fn text<'a>(text: *const c_char, what: &str) -> Result<&'a str> {
 
 impl Given {
     /// # Safety
-    /// The source is as the contract has it.
+    /// The source is valid by the contract.
     pub unsafe fn of(source: &KernelSource) -> Result<Self> {
         // SAFETY: the contract's.
         let language = unsafe { text(source.language, "language") }?;

@@ -1,9 +1,9 @@
-//! Tests the pool's invariants with random requests.
+//! Random requests, after which the pool's invariants are checked.
 
 use super::*;
 use ultramarine_test_support::Rng;
 
-/// A pool over blocks that are mere addresses.
+/// A pool over blocks that are only addresses, without memory.
 #[derive(Default)]
 struct Fake {
     pool: Pool,
@@ -30,9 +30,8 @@ impl Fake {
         gone.iter().map(|address| self.blocks.remove(address).unwrap()).sum()
     }
 
-    /// Checks that the pieces of every block cover it, that neighbours refer to each other, that no
-    /// two pieces could be joined, that the sets contain the free pieces, and that the counts are
-    /// correct.
+    /// Checks that the pieces of every block cover it, that neighbours refer to each other, that no two
+    /// pieces could be joined, that the sets hold the free pieces, and that the counts are right.
     fn check(&self) {
         let pool = &self.pool;
         let (mut held, mut active, mut kept, mut free, mut stamped) = (0, 0, 0, 0, 0);
@@ -95,7 +94,7 @@ fn size(rng: &mut Rng) -> u64 {
 fn random_requests_never_overlap_and_leave_nothing() {
     for seed in 0..8 {
         let (mut rng, mut fake) = (Rng::new(seed), Fake::default());
-        // By address: end, id, and the stream for which it was taken.
+        // By address: end, id, and the stream that the piece was taken for.
         let mut live: BTreeMap<u64, (u64, PieceId)> = BTreeMap::new();
         // Pieces that are free in the order of a stream: address, end, stream, stamp.
         let mut pending: Vec<(u64, u64, StreamId, u64)> = Vec::new();
@@ -113,7 +112,7 @@ fn random_requests_never_overlap_and_leave_nothing() {
                         let apart = *high <= at || end <= *low;
                         assert!(apart || *owner == stream, "memory that another stream uses");
                     }
-                    // A piece that its own stream takes is no longer pending.
+                    // A piece that is taken by its own stream is no longer pending.
                     let used = std::mem::take(&mut pending);
                     for (low, high, owner, stamp) in used {
                         let parts = [(low, high.min(at)), (low.max(end), high)];
