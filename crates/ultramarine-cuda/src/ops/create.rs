@@ -23,7 +23,7 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     }
 }
 
-/// ARANGE: computed in float64 or int64, and converted as in COPY.
+/// ARANGE: computed in float64 or int64, and converted as by COPY.
 fn prepare_arange(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     request.elementwise(0)?;
     let output = request.output(0)?;
@@ -34,7 +34,7 @@ fn prepare_arange(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
 }
 
 impl Arange {
-    /// Indices are of 64 bits.
+    /// Indices have 64 bits.
     fn source(&self) -> Source {
         let whole = self.dtype == Dtype::Bool || self.dtype.is_integer();
         let (to, from) = (self.dtype.tag(), if whole { "I64" } else { "F64" });
@@ -55,7 +55,7 @@ impl Work for Arange {
     }
 }
 
-/// Elements are words of their size.
+/// Elements are treated as words of the same size.
 struct Fill {
     dtype: Dtype,
     kernels: Kernels<FillVariant>,
@@ -65,7 +65,7 @@ struct Fill {
 enum FillVariant {
     /// Any strides.
     Elements(RankVariant),
-    /// 16 bytes at a time, which hold two elements.
+    /// 16 bytes at a time, for two elements.
     Pairs,
 }
 
@@ -95,7 +95,7 @@ impl Work for Fill {
         let count =
             usize::try_from(axes.len()).map_err(|_| Failure::invalid("too many elements"))?;
         if axes.is_contiguous(0) && self.dtype.bytes() < 8 {
-            // SAFETY: the tensor is of this device, and so long.
+            // SAFETY: the tensor is of this device, and long enough.
             return unsafe {
                 job.fill(output.address, value as u32, self.dtype.bytes() as u32, count)
             };

@@ -1,5 +1,5 @@
-//! Convolutions by cuDNN: of halves, and of float32 that may be rounded to TF32. Their tensors must
-//! be dense.
+//! Convolutions by cuDNN. They are used for half dtypes, and for float32 that may be rounded to TF32, if the
+//! tensors are dense.
 
 use super::Role;
 use crate::context::lock;
@@ -11,27 +11,26 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use ultramarine_abi::helper::{Level, Result};
 
-/// Limit on the cuDNN plans of a plan.
+/// Maximum number of cuDNN plans that are kept for one plan of the contract.
 const MOST_KEPT: usize = 64;
-/// Limit on the bytes of an engine's workspace.
+/// Maximum workspace of an engine, in bytes.
 const ROOM: u64 = 256 << 20;
-/// Numbers of multiplications from which cuDNN was faster on an H200, with 64 channels: for halves,
-/// and for float32. They are scaled by the square of the channels, because cuDNN becomes faster
-/// with more channels.
+/// Number of multiplications from which cuDNN was faster on an H200, with 64 channels: for half dtypes, and for float32. The
+/// number is scaled with the square of the channels, because cuDNN gets better with more channels.
 const WORTH: [i64; 2] = [1 << 30, 1 << 28];
 const CHANNELS: i64 = 64;
 /// Identities of the input, the weight and the output in a graph.
 const IDS: [i64; 3] = [1, 2, 3];
 
-/// Convolutions of one role and dtype by cuDNN, with the plans for the sizes so far. Sizes that
-/// cuDNN does not support are remembered too.
+/// cuDNN convolutions of one role and dtype, with the plans that were made for their sizes. Sizes
+/// that cuDNN does not support are remembered, too.
 pub struct Networks {
     role: Role,
     dtype: Dtype,
     kept: Mutex<HashMap<Sizes, Option<Arc<Plan>>>>,
 }
 
-/// An axis of the window: stride, dilation, and zeros on both sides.
+/// An axis of the window: stride, dilation, and zero padding on both sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Span {
     stride: i64,
@@ -40,7 +39,7 @@ struct Span {
     high: i64,
 }
 
-/// The sizes that a plan is for.
+/// The sizes that a plan is made for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Sizes {
     x: [i64; 5],
@@ -70,15 +69,14 @@ impl Call {
 }
 
 impl Networks {
-    /// Makes the convolutions. `shortens` is true for float32 that may be rounded to TF32. `None`
-    /// if the kernels here are faster.
+    /// `shortens`: float32 that may be rounded to TF32. `None` if this crate's kernels are better.
     pub fn new(role: Role, dtype: Dtype, shortens: bool, flip: bool) -> Option<Self> {
         let serves = (dtype.is_half() || shortens) && !flip && Wish::get() != Wish::Never;
         serves.then(|| Self { role, dtype, kept: Mutex::default() })
     }
 
-    /// Returns the call for a command. `None` if the kernels here compute it. The device's context
-    /// is current.
+    /// The call for a command. `None` if this crate's kernels do it. The device's context is
+    /// current.
     pub fn call(&self, job: &Job<'_>) -> Result<Option<Call>> {
         let is_measured = job.device.properties.major == 9;
         if !is_measured && Wish::get() != Wish::Always {
@@ -148,8 +146,8 @@ impl Networks {
     }
 }
 
-/// Converts sizes and strides of a dense tensor with channels last to channels first. `flat` omits
-/// the first spatial axis.
+/// Sizes and strides in channels-first order, of a dense tensor that has the channels last; `flat` leaves out the first
+/// spatial axis.
 fn channels_first(shape: [i64; 5], flat: bool) -> (Vec<i64>, Vec<i64>) {
     let strides = crate::launch::row_major(&shape);
     let order: &[usize] = if flat { &[0, 4, 2, 3] } else { &[0, 4, 1, 2, 3] };
@@ -157,8 +155,8 @@ fn channels_first(shape: [i64; 5], flat: bool) -> (Vec<i64>, Vec<i64>) {
 }
 
 impl Sizes {
-    /// Makes the sizes from the shapes of input, weight and output, and the scalars of the command.
-    /// `None` if cuDNN does not support the window.
+    /// Makes the sizes from the shapes of input, weight and output, and the command's scalars. `None` if cuDNN has
+    /// no such window.
     fn of(shapes: [&[i64]; 3], scalars: &[i64; 12]) -> Option<Self> {
         let mut five = [[0; 5]; 3];
         for (to, from) in five.iter_mut().zip(shapes) {
@@ -170,8 +168,8 @@ impl Sizes {
             if gaps != 1 || low < 0 || stride < 1 || spread < 1 {
                 return None;
             }
-            // Zeros after the last element, as many as the output needs, or as many as before the
-            // first element if that is sufficient.
+            // The padding behind must be in the range that gives the output its size. It equals the
+            // padding before if that is in this range.
             let last = (y[1 + d] - 1).checked_mul(stride)?;
             let reach = last.checked_add((w[1 + d] - 1).checked_mul(spread)?)?.checked_add(1)?;
             let least = reach.checked_sub(low.checked_add(x[1 + d])?)?;
@@ -181,15 +179,15 @@ impl Sizes {
         Some(Self { x, w, y, spans: [span(0)?, span(1)?, span(2)?] })
     }
 
-    /// Returns true if there are only two spatial axes.
+    /// True if only two of the spatial axes matter.
     fn is_flat(&self) -> bool {
         let trivial = Span { stride: 1, spread: 1, low: 0, high: 0 };
         let strideless = Span { stride: 1, ..self.spans[0] };
         [self.x[1], self.w[1], self.y[1]] == [1; 3] && strideless == trivial
     }
 
-    /// Returns true if channels fill rows of 16 bytes, there is one group, and there is enough to
-    /// compute.
+    /// True if rows of channels are multiples of 16 bytes, there is one group, and there is enough
+    /// to compute.
     fn is_served(&self, dtype: Dtype, wish: Wish) -> bool {
         let each = 16 / dtype.bytes() as i64;
         let all = |shape: &[i64]| shape.iter().fold(1i64, |all, n| all.saturating_mul(*n));
@@ -200,7 +198,7 @@ impl Sizes {
         let taps = all(&self.w[1..4]);
         self.w[4] == self.x[4]
             && [self.x[4], self.y[4]].iter().all(|n| n % each == 0)
-            // With one tap, it is a matrix product.
+            // With a single tap, the convolution is a matrix product.
             && (taps > 1 || self.spans.iter().any(|s| s.stride > 1))
             && (wish == Wish::Always || counted >= worth)
     }
@@ -232,11 +230,10 @@ mod tests {
         };
         assert_eq!(of(8, 8, 1, 1), Some((1, true)));
         assert_eq!(of(8, 4, 2, 1), Some((1, true)));
-        // The numbers of zeros before and after differ: the last element is cut off, or there are
-        // more zeros.
+        // Padding that differs on both sides: the last elements are cut off, or more are added.
         assert_eq!(of(8, 7, 1, 1), Some((0, true)));
         assert_eq!(of(8, 9, 1, 1), Some((2, true)));
-        // Elements that nothing reads.
+        // Some input elements are not read.
         assert_eq!(of(8, 5, 1, 1), None);
         assert_eq!(of(8, 8, 1, -1), None);
     }
@@ -251,7 +248,7 @@ mod tests {
         let faster = |s: Sizes, dtype| s.is_served(dtype, Wish::WhereFaster);
         assert!(faster(of(32, 56, 64, 3), Dtype::Bfloat16));
         assert!(faster(of(32, 14, 512, 3), Dtype::Float32));
-        // One tap; channels between rows of 16 bytes; little to compute.
+        // One tap; rows of channels that are not multiples of 16 bytes; little to compute.
         assert!(!faster(of(32, 56, 64, 1), Dtype::Bfloat16));
         assert!(
             !faster(of(32, 56, 76, 3), Dtype::Bfloat16)

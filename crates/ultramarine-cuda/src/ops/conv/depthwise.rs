@@ -14,11 +14,11 @@ const HEADERS: &[&str] = &[
 
 /// `STRIP` of the kernel.
 const STRIP: i64 = 8;
-/// Limit on the vectors of channels of a block.
+/// Maximum number of channel vectors of a block.
 const WIDEST: i64 = 64;
-/// Limit on the bytes of weights of a block.
+/// Maximum bytes of weights that a block keeps.
 const MOST_WEIGHTS: i64 = 48 << 10;
-/// Blocks of a multiprocessor, for which there are enough registers.
+/// Blocks of a multiprocessor for which there are enough registers.
 const BLOCKS: i64 = 3;
 
 /// The parameters of a compiled kernel.
@@ -29,11 +29,11 @@ pub struct Variant {
     is_wide: bool,
 }
 
-/// The blocks of a depthwise convolution.
+/// The blocks that compute a depthwise convolution.
 #[derive(Clone, Copy, Debug)]
 pub struct Blocks {
     pub variant: Variant,
-    /// Vectors of channels of a block.
+    /// Channel vectors of a block.
     pub width: i64,
     /// Bytes of shared memory.
     pub shared: u32,
@@ -41,8 +41,8 @@ pub struct Blocks {
 }
 
 impl Blocks {
-    /// `None` if a group has more than one channel or output, the channels are not contiguous, or
-    /// there are too many taps.
+    /// `None` if a group has more than one channel or output, if channels are not adjacent in memory, or if there are
+    /// too many taps.
     pub fn of(conv: &Convolution, sum_bytes: u64, processors: i64) -> Option<Self> {
         let (x, y) = (&conv.x, &conv.y);
         let lie_together = x.strides[4] == 1 && y.strides[4] == 1;

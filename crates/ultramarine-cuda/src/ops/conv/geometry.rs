@@ -1,18 +1,17 @@
-//! Convolutions in the form for kernels: sizes and strides, without reversal and without dilation
-//! of the input.
+//! Convolutions in the form in which kernels compute them: sizes and strides, without reversal and
+//! without input dilation.
 
 use super::Role;
 use crate::launch::{Axes, Job, View};
 use ultramarine_abi::helper::{Failure, Result};
 
-/// Limit for 32-bit arithmetic, with room for a tile and for a grid's stride.
+/// Limit of 32-bit arithmetic, with room for a tile and for a grid's stride.
 pub const SMALL: i64 = 1 << 30;
 
-/// The farthest position. `no_row` of `conv/sizes.cuh` is twice as far below all positions.
+/// The largest position: `no_row` of `conv/sizes.cuh` is twice as far below all positions.
 const FAR: i64 = 1 << 61;
 
-/// Minimum number of rows and columns, and minimum length of sums, for which a library call is
-/// worthwhile.
+/// Rows, columns and length of sums from which a library call is worth it.
 const WORTH: i64 = 16;
 
 /// A tensor: the address of its first element, and strides in elements.
@@ -23,14 +22,14 @@ pub struct Tensor {
 }
 
 impl Tensor {
-    /// Moves the address by this many elements.
+    /// Moves the address by a number of elements.
     fn moved(&mut self, elements: i64, bytes: u64) {
         self.address = self.address.wrapping_add((elements as u64).wrapping_mul(bytes));
     }
 }
 
-/// A spatial axis. Output `o` and tap `k` of the kernel meet at position `o * stride - low + k *
-/// spread` of the input, which has `gaps - 1` zeros between elements.
+/// A spatial axis. Output `o` meets tap `k` of the kernel at position `o * stride - low + k * spread` of the input,
+/// which has `gaps - 1` zeros between its elements.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Axis {
     pub input: i64,
@@ -42,9 +41,9 @@ pub struct Axis {
     pub gaps: i64,
 }
 
-/// A convolution in the form for kernels: sizes, strides and addresses, without reversal and input
-/// dilation. The axes of `x` and `y` are (n, d, h, w, group, channel), and those of `w` are (group,
-/// output, d, h, w, channel).
+/// A convolution in the form in which kernels compute it: sizes, strides and addresses, without
+/// reversal and without input dilation. The axes of `x` and `y` are (n, d, h, w, group, channel),
+/// those of `w` are (group, output, d, h, w, channel).
 #[derive(Clone, Copy, Debug)]
 pub struct Convolution {
     pub batch: i64,
@@ -56,20 +55,20 @@ pub struct Convolution {
     pub x: Tensor,
     pub w: Tensor,
     pub y: Tensor,
-    /// Of an element.
+    /// Bytes of an element.
     pub bytes: u64,
 }
 
-/// Makes a tensor whose channel axis is divided into groups of `each` channels.
+/// A tensor of positions and channels, with its channel axis split into groups.
 fn with_groups(view: &View<'_>, each: i64) -> Tensor {
     let s = view.strides;
     Tensor { address: view.address, strides: [s[0], s[1], s[2], s[3], each * s[4], s[4]] }
 }
 
 impl Convolution {
-    /// Makes the convolution of a command. The gradient by the input is the convolution of the
-    /// cotangent with the reversed kernel, whose input dilation is the strides (Dumoulin and Visin,
-    /// A guide to convolution arithmetic for deep learning, 2016).
+    /// The convolution of a command. The gradient with respect to the input is a convolution of the cotangent with the
+    /// reversed kernel, in which the strides become the input dilation (Dumoulin and Visin, A guide to convolution
+    /// arithmetic for deep learning, 2016).
     pub fn of(job: &Job<'_>, role: Role, flip: bool) -> Result<Self> {
         let ([a, b], c) = ([job.input(0)?, job.input(1)?], job.output(0)?);
         let [x, w, y] = match role {
@@ -132,7 +131,7 @@ impl Convolution {
         }
     }
 
-    /// Returns the gradient by the input, for a convolution whose kernel was reversed.
+    /// The gradient with respect to the input, of a convolution whose kernel was reversed.
     fn backwards(self) -> Self {
         let axes = self.axes.map(|a| Axis {
             input: a.output,
@@ -155,7 +154,7 @@ impl Convolution {
         }
     }
 
-    /// Returns the number of output positions.
+    /// Number of output positions.
     pub fn rows(&self) -> i64 {
         self.batch * self.axes.iter().map(|a| a.output).product::<i64>()
     }
@@ -174,15 +173,15 @@ impl Convolution {
         ]
     }
 
-    /// Returns true if outputs read only their own position, so that the convolution is a matrix
-    /// product, and the product is large enough for a library call.
+    /// True if each output reads only the input at its own position, so that the convolution is a matrix product, and if
+    /// this product is large enough for a library call.
     pub fn is_worth_a_call(&self) -> bool {
         let own = |a: &Axis| a.taps == 1 && a.stride == 1 && a.low == 0 && a.input == a.output;
         let large = [self.rows(), self.channels, self.outputs].iter().all(|n| *n >= WORTH);
         large && self.axes.iter().all(own)
     }
 
-    /// Returns true if 32-bit arithmetic can address and count all elements.
+    /// True if 32-bit arithmetic can address all elements and count them.
     pub fn is_small(&self) -> bool {
         let of_x = |d: usize| {
             let steps = self.x.strides[1 + d].saturating_abs().max(1);
@@ -218,8 +217,8 @@ impl Convolution {
         words
     }
 
-    /// Returns convolutions without input dilation that together compute this one. Outputs are
-    /// classified by the taps that meet elements. If an output meets none, its kernel has size 0.
+    /// Splits the convolution into convolutions without input dilation: outputs are grouped by which taps meet elements.
+    /// Outputs that meet none have a kernel of size 0.
     pub fn phases(&self) -> Vec<Self> {
         let [depth, height, width] = self.axes.map(|axis| axis.phases());
         let mut all = Vec::new();
@@ -244,8 +243,8 @@ impl Convolution {
     }
 }
 
-/// A class of an axis's outputs. `outputs` and `taps` are pairs of the first index and the step to
-/// the next.
+/// A class of an axis's outputs: `outputs` and `taps` each hold the first index and the step to the
+/// next.
 struct Phase {
     axis: Axis,
     outputs: [i64; 2],
@@ -257,8 +256,8 @@ fn gcd(a: i64, b: i64) -> i64 {
 }
 
 impl Axis {
-    /// Returns the farthest position, counted from 0 in either direction. `None` if it exceeds 64
-    /// bits.
+    /// The largest distance of a position from 0, in either direction. `None` if it does not fit in
+    /// 64 bits.
     fn reach(&self) -> Option<i64> {
         let last = (self.output - 1).checked_mul(self.stride)?;
         let taps = (self.taps - 1).checked_mul(self.spread)?;
@@ -273,7 +272,7 @@ impl Axis {
         }
         let (step, hop) = (gaps / gcd(self.stride, gaps), gaps / gcd(self.spread, gaps));
         let class = |first: i64| {
-            // The position where the first output of the class meets the first tap.
+            // The position at which the first output of the class meets the first tap.
             let at = first * self.stride - self.low;
             let meets = |tap: &i64| (at + tap * self.spread).rem_euclid(gaps) == 0;
             let tap = (0..hop.min(self.taps)).find(meets);
@@ -294,7 +293,7 @@ impl Axis {
     }
 }
 
-/// Returns the elements between consecutive positions, if their number is constant.
+/// Number of elements from one position to the next, if that is the same for all positions.
 pub fn pitch(tensor: &Tensor, shape: [i64; 6]) -> Option<i64> {
     let axes = Axes::<1>::join(&shape[..4], [&tensor.strides[..4]]);
     match axes.count {

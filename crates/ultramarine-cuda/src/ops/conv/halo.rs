@@ -1,5 +1,5 @@
-//! Convolutions of stride 1 by `conv/halo.cuh`: the choice of tiles, and the ranges of the input
-//! that tiles keep in shared memory.
+//! Convolutions of stride 1 by `conv/halo.cuh`: the input ranges that tiles keep in shared memory, and the choice of the
+//! tiles.
 
 use super::geometry::{Convolution, pitch};
 use super::product::MOST_SUMS;
@@ -16,24 +16,25 @@ const HEADERS: &[&str] = &[
     include_str!("../../../kernels/conv/halo.cuh"),
 ];
 
-/// `AXIS_TAPS` of the kernel, bytes of its data about a row, and bytes between rows of channels.
+/// `AXIS_TAPS` of the kernel, the bytes that it stores for each row, and the gap in bytes between rows
+/// of channels.
 const AXIS_TAPS: i64 = 10;
 const ROW: i64 = 8;
 const GAP: i64 = 16;
 /// With fewer bytes of channels, most of a chunk would be empty.
 const FEW_CHANNELS: i64 = 64;
-/// With fewer taps in a plane, a range is hardly reused.
+/// Taps of a plane below which a range is hardly reused.
 const FEW_TAPS: i64 = 3;
-/// Bytes of channels of a chunk.
+/// Bytes of a chunk of channels.
 const CHUNK: i64 = 128;
-/// Shared memory that the system reserves in a block.
+/// Shared memory that a block takes in addition to its own.
 const RESERVED: i64 = 1024;
-/// Number of threads of a multiprocessor that have enough registers. With fewer threads, they wait
-/// too often.
+/// Threads of a multiprocessor for which there are enough registers, and the number below which they
+/// wait too often.
 const THREADS: i64 = 384;
 const FEW_THREADS: i64 = 256;
-/// Clocks of a tile without its products, clocks of a launch that adds parts, and bytes of sums
-/// that memory transfers in a clock.
+/// Clock cycles of a tile without its products, and of a launch that adds parts; and the bytes of sums that memory
+/// transfers in a cycle.
 const TILE_CLOCKS: f64 = 4000.0;
 const JOIN_CLOCKS: f64 = 4000.0;
 const CLOCK_BYTES: f64 = 1500.0;
@@ -42,7 +43,7 @@ const CLOCK_BYTES: f64 = 1500.0;
 /// multiprocessor has registers and shared memory.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tile {
-    /// Number of 16-row matrices for each of 4 warps.
+    /// Matrices of 16 rows, for each of 4 warps.
     matrices: i64,
     columns: i64,
     on_cores: bool,
@@ -64,20 +65,20 @@ impl Tile {
         self.threads as u32
     }
 
-    /// Returns the clocks of a multiprocessor for that many tiles with that many taps of chunks
-    /// each, from measurements on an H100.
+    /// Clock cycles that a multiprocessor takes for such tiles, each with `taps` taps of chunks, as measured on an
+    /// H100.
     fn clocks(&self, tiles: i64, taps: i64) -> f64 {
         let of_row = if self.on_cores { 5.0 } else { 22.0 };
         let each = (taps * (self.rows() + 32) * self.columns / 64) as f64 * of_row;
         let rounds = (tiles + self.at_once - 1) / self.at_once;
-        // With fewer concurrent tiles, each of them waits more.
+        // If fewer tiles run at once, each of them waits more.
         let lonely = (rounds * self.at_once - tiles) as f64 * 0.3;
         (tiles as f64 + lonely) * each + rounds as f64 * TILE_CLOCKS
     }
 }
 
-/// The parameters of a launch, `Halo` in the kernel: the ranges of the input that tiles keep in
-/// shared memory.
+/// The parameters of a launch (`Halo` in the kernel): the input ranges that tiles keep in shared
+/// memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Ranges {
     pub tile: Tile,
@@ -87,14 +88,14 @@ pub struct Ranges {
     buffers: i64,
     /// Bytes of shared memory.
     pub shared: u32,
-    /// Number of tiles, and number of parts of each tile's sums.
+    /// Tiles times the parts of each tile's sums.
     pub blocks: i64,
     pub parts: Parts,
 }
 
 impl Ranges {
-    /// Returns the ranges of a convolution with padded operands, for the fastest tiles. `None` if
-    /// the general kernel computes it. Sums of a part take `sums` bytes.
+    /// The ranges for a convolution whose operands are already padded, with the fastest tiles. `None` if the general
+    /// kernel has to do it. The sums of a part take `sums` bytes.
     pub fn of(
         conv: &Convolution,
         on_cores: bool,
@@ -107,7 +108,7 @@ impl Ranges {
             return None;
         }
         let columns = if conv.outputs <= 32 { 32 } else { 64 };
-        // Large tiles first, because of two equally fast tiles, the larger one reads less.
+        // Large tiles come first: among equally fast ones, they read less.
         let sizes: &[i64] = if on_cores { &[4, 3, 2] } else { &[2] };
         let of_size = |matrices: &i64| {
             Self::with_tile(conv, Tile::new(*matrices, columns, on_cores), device, sums)
@@ -116,7 +117,7 @@ impl Ranges {
         all.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, ranges)| ranges)
     }
 
-    /// Returns the ranges for a tile, and the clocks that they take.
+    /// The ranges for a tile, and the clock cycles that they take.
     fn with_tile(
         conv: &Convolution,
         mut tile: Tile,
@@ -170,12 +171,11 @@ impl Ranges {
     }
 }
 
-/// Returns the positions of the range of a tile for a plane of taps, and the number of those before
-/// the first row's first tap.
+/// The number of positions in a tile's range for a plane of taps, and how many of them come before the first tap of the
+/// first row.
 ///
-/// From one row to the next, the input's position moves by one. At the end of an output axis, it
-/// also moves by the difference between the input's and the output's size.
-/// there, or less.
+/// From one row to the next, the position in the input advances by one. At the end of an output axis, it also advances by
+/// the difference between the input's and the output's size along this axis.
 fn span(conv: &Convolution, rows: i64) -> Option<(i64, i64)> {
     let (mut before, mut after, mut step, mut outputs) = (0_i64, 0_i64, 1_i64, 1_i64);
     for (d, axis) in conv.axes.iter().enumerate().rev() {
@@ -191,7 +191,7 @@ fn span(conv: &Convolution, rows: i64) -> Option<(i64, i64)> {
     Some((rows.checked_add(before)?.checked_add(after)?, before))
 }
 
-/// Converts strides of positions to count positions, as the kernel reads them.
+/// Replaces the strides of positions by strides that count positions, as the kernel expects.
 pub fn in_places(mut conv: Convolution) -> Convolution {
     let mut step = 1;
     for d in (0..4).rev() {
@@ -205,7 +205,7 @@ pub fn in_places(mut conv: Convolution) -> Convolution {
 pub fn source(tile: Tile, dtype: Dtype, is_wide: bool) -> Source {
     let (d, i) = (dtype.tag(), index(is_wide));
     let Tile { matrices, columns, on_cores, threads, at_once } = tile;
-    // The sums of three large tiles leave no registers for unrolling.
+    // Three large tiles' sums leave no registers for unrolling.
     let unrolled = on_cores && at_once == 2;
     let arguments = format!("{d}, {i}, {matrices}, {columns}, {CHUNK}, {on_cores}, {unrolled}");
     let parameters = format!(

@@ -1,7 +1,7 @@
-//! CONVOLVE and its gradients: matrix products whose left operand is read directly from the input.
-//! The gradient by the input is a convolution too; the gradient by the weight sums over positions
-//! (`weight`). A convolution with input dilation is divided into convolutions without it
-//! (`geometry`). cuDNN computes those for which it is faster (`cudnn`).
+//! CONVOLVE and its gradients. They are matrix products whose left factor is read directly from the input. The gradient
+//! with respect to the input is also a convolution; the gradient with respect to the weight sums over positions
+//! (`weight`). Convolutions with input dilation are split into convolutions without it (`geometry`). Convolutions for
+//! which cuDNN is faster are left to cuDNN (`cudnn`).
 
 mod cudnn;
 mod depthwise;
@@ -73,7 +73,7 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     })
 }
 
-/// The common part of plans.
+/// The common parts of the plans.
 struct Common {
     role: Role,
     flip: bool,
@@ -86,17 +86,17 @@ struct Common {
 }
 
 impl Common {
-    /// Returns convolutions without input dilation that together compute a command.
+    /// Splits the command's convolution into convolutions without input dilation.
     fn phases(&self, job: &Job<'_>) -> Result<Vec<Convolution>> {
         Ok(Convolution::of(job, self.role, self.flip)?.phases())
     }
 
-    /// Returns cuDNN's call for a command, if cuDNN computes it.
+    /// cuDNN's call for a command, if cuDNN is to compute it.
     fn network(&self, job: &Job<'_>) -> Result<Option<cudnn::Call>> {
         self.networks.as_ref().map_or(Ok(None), |networks| networks.call(job))
     }
 
-    /// Returns the library's product and its operands for a convolution of one tap: there is a
+    /// The library's steps for a convolution of one tap, and the addresses of the operands. The convolution is a matrix
     /// product of positions, channels and outputs for each group.
     fn steps(&self, job: &Job<'_>, conv: &Convolution) -> Option<(Steps, Addresses)> {
         let library = self.library.as_ref()?;
@@ -140,7 +140,7 @@ impl Common {
         }
     }
 
-    /// Bytes of a row of a tile that are loaded at a time, as was fastest on an H100.
+    /// Bytes of a tile's row that are loaded at a time; this value was fastest on an H100.
     fn chunk(&self) -> i64 {
         if self.dtype.is_half() { 128 } else { 64 }
     }
@@ -151,10 +151,10 @@ impl Common {
     }
 }
 
-/// A number of units of work, divided into parts, none of which is empty.
+/// A division of work into parts of several units each; no part is empty.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Parts {
-    /// Units of a part.
+    /// Units per part.
     each: i64,
     count: i64,
 }

@@ -1,4 +1,4 @@
-//! Copies with padded channels, made before the products, and sums of parts, made after them.
+//! Copies with padded channels, made before the products, and sums of parts, computed after them.
 
 use super::geometry::{SMALL, Tensor};
 use super::headers;
@@ -23,7 +23,7 @@ pub struct Copied {
 }
 
 impl Copied {
-    /// Returns a copy of a tensor, if one is needed. `is_dense` requires a copy without gaps.
+    /// A copy of a tensor, if one is needed; `is_dense` asks for a copy without gaps.
     pub fn of(from: Tensor, shape: [i64; 6], bytes: u64, is_dense: bool) -> Option<Self> {
         let each = (16 / bytes) as i64;
         let padded = (shape[5] + each - 1) / each * each;
@@ -93,8 +93,8 @@ impl Packs {
         launch!(job, &kernel, grid; copied.from.address, to, words[..])
     }
 
-    /// Adds parts that lie `step` sums apart to results of a shape. Without parts, the results are
-    /// zeros.
+    /// Adds parts that lie `step` sums apart into results of a shape, from sums with the given strides. Without
+    /// any parts, the results are zeros.
     pub fn join(
         &self,
         job: &Job<'_>,

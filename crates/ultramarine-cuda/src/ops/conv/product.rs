@@ -1,6 +1,5 @@
-//! Convolutions, and their gradients by the input. They are computed by tiles of `conv/halo.cuh` or
-//! `conv/product.cuh`, by `conv/depthwise.cuh`, by `conv/elements.cuh`, or, with one tap, by the
-//! library.
+//! Convolutions, and their gradients with respect to the input. They are computed by tiles of `conv/halo.cuh` or
+//! `conv/product.cuh`, by `conv/depthwise.cuh` or `conv/elements.cuh`, or, if they have one tap, by the library.
 
 use super::geometry::{Convolution, SMALL};
 use super::pack::Copied;
@@ -22,21 +21,21 @@ pub(super) const ELEMENTS: &[&str] = &[
     include_str!("../../../kernels/conv/elements.cuh"),
 ];
 
-/// `ROWS` of `conv/product.cuh`, and bytes between rows there.
+/// `ROWS` of `conv/product.cuh`, and the gap in bytes between rows there.
 const ROWS: i64 = 128;
 const GAP: i64 = 16;
-/// Results of a thread.
+/// Results per thread.
 const EACH: i64 = 64;
-/// Number of chunks that are loaded or being loaded.
+/// Chunks in flight or loaded.
 pub(super) const STAGES: i64 = 2;
 
-/// Limit on a group's outputs for one thread per element. It applies if tiles would be mostly
-/// empty, because there are many groups, or sums of at most [`SHORT`] terms.
+/// Maximum number of a group's outputs for which each element has its own thread, if tiles would be mostly empty:
+/// because there are many groups, or because sums have at most `SHORT` terms.
 const FEW_OUTPUTS: i64 = 8;
-/// Limit on the length of sums for one thread per element.
+/// Length of short sums; see `FEW_OUTPUTS`.
 const SHORT: i64 = 64;
 
-/// Limit on the bytes of partial sums. More parts would cost more than they gain.
+/// Maximum bytes of partial sums: more parts cost more than they gain.
 pub(super) const MOST_SUMS: u64 = 64 << 20;
 
 /// The work of CONVOLVE and CONVOLVE_INPUT. The sizes of a command determine the kernel.
@@ -55,14 +54,14 @@ struct Tile {
     is_wide: bool,
 }
 
-/// The tiles of a convolution.
+/// How tiles compute a convolution.
 struct Plan {
     tile: Tile,
-    /// Set if tiles of `conv/halo.cuh` compute it.
+    /// The ranges, if tiles of `conv/halo.cuh` compute it.
     ranges: Option<halo::Ranges>,
     x: Option<Copied>,
     w: Option<Copied>,
-    /// Of chunks.
+    /// Parts of the chunks.
     parts: Parts,
     blocks: u64,
     /// Bytes of the copies, and of the partial sums.
@@ -75,7 +74,7 @@ impl Forward {
         Self { common, tiles, halos, depthwise, elements }
     }
 
-    /// Returns true if tensor cores compute it.
+    /// True if tensor cores compute it.
     fn on_cores(&self) -> bool {
         self.common.dtype.is_half() || self.common.shortens
     }
@@ -110,7 +109,8 @@ impl Forward {
             padded_conv.x = x.at(0);
         }
         let device = &job.device.properties;
-        // The other tiles have smaller parts, and so more parts if there are few tiles.
+        // The general kernel's tiles have smaller parts, and therefore more of them if there are
+        // few tiles.
         let ranges = halo::Ranges::of(&padded_conv, self.on_cores(), device, sums)
             .filter(|r| 2 * r.blocks * r.parts.count >= processors.min(blocks * parts.count));
         if let Some(ranges) = &ranges {
@@ -270,7 +270,7 @@ impl Work for Forward {
                 continue;
             }
             if self.common.by_library(job, &conv)? {
-                // The library may have used the memory of the input's copy.
+                // The library may have overwritten the input's copy.
                 copy_input = true;
                 continue;
             }

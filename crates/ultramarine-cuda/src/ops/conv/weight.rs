@@ -1,4 +1,5 @@
-//! The gradient by the weight: `conv/weight.cuh` and `conv/elements.cuh`, or the library for convolutions of one tap.
+//! The gradient with respect to the weight, by `conv/weight.cuh` and `conv/elements.cuh`, or by the library for
+//! convolutions of one tap.
 
 use super::geometry::{Convolution, SMALL, Tensor, pitch};
 use super::pack::Copied;
@@ -20,9 +21,10 @@ const TILES: &[&str] = &[
 const OUTPUTS: i64 = 64;
 const TAPS: i64 = 128;
 const THREADS: u32 = 128;
-/// Blocks of a multiprocessor.
+/// Blocks per multiprocessor.
 const BLOCKS: i64 = 4;
-/// Products of outputs and channels of many groups up to which a thread sums an element.
+/// Maximum of outputs times channels of a group for which one thread sums an element, if there are
+/// many groups.
 const FEW: i64 = 64;
 
 /// The work of CONVOLVE_WEIGHT. The sizes of a command determine the kernel.
@@ -32,8 +34,8 @@ pub struct Weight {
     elements: Kernels<bool>,
 }
 
-/// The computation of the gradient: the output's positions are divided into parts, each with its
-/// own result.
+/// How the gradient is computed: the output's positions are divided into parts, each with its own
+/// result.
 struct Plan {
     by_elements: bool,
     is_wide: bool,
@@ -129,7 +131,7 @@ impl Weight {
             let pitch = pitch(&conv.y, ys).unwrap_or(0);
             let (bytes, rows) = (conv.bytes as i64, self.common.chunk() / conv.bytes as i64);
             let place = if plan.is_wide { 32 } else { 16 };
-            // Rows of halves have 16 bytes between them.
+            // Rows of half dtypes have gaps of 16 bytes.
             let gap = if self.common.dtype.is_half() { 32 } else { 0 };
             let stage = rows * ((OUTPUTS + TAPS) * bytes + gap);
             let shared = (STAGES * stage + 2 * rows * place) as u32;
@@ -191,7 +193,7 @@ impl Work for Weight {
         }
         let whole = Convolution::of(job, self.common.role, self.common.flip)?;
         if whole.axes.iter().any(|axis| axis.gaps > 1) {
-            // There may be taps that meet no element.
+            // Some taps may meet no elements.
             let [_, shape, _] = whole.shapes();
             let none = (whole.w.address, 0, 0);
             self.common.packs.join(job, none, (shape, Copied::dense(shape)), &whole.w)?;

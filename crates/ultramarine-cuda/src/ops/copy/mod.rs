@@ -15,7 +15,7 @@ struct Copy {
     transpose: Transpose,
 }
 
-/// COPY: any strides, any dtypes.
+/// COPY, with any strides and dtypes.
 pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     request.elementwise(1)?;
     let (mut from, mut to) = (request.input(0)?.dtype, request.output(0)?.dtype);
@@ -38,7 +38,7 @@ impl Work for Copy {
             if input.address == output.address {
                 return Ok(());
             }
-            // SAFETY: both tensors are of this device, and so long.
+            // SAFETY: both tensors are of this device, and long enough.
             return unsafe { job.copy(output.address, input.address, bytes) };
         }
         match self.transpose.run(job, &axes, input, output)? {

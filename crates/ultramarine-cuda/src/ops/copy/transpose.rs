@@ -9,22 +9,21 @@ use ultramarine_abi::helper::Result;
 const HEADERS: &[&str] =
     &[headers::NUMBER, headers::WALK, elementwise::MAP, include_str!("../../../kernels/copy.cuh")];
 
-/// Minimum number of bytes that memory transfers. Elements within are contiguous.
+/// Minimum size of a memory transaction in bytes.
 const SECTOR: u64 = 32;
-/// With fewer elements along an axis, a tile is mostly empty.
+/// Number of elements along an axis below which a tile is mostly empty.
 const FEW: i64 = 8;
 
-/// Copies between a pair of dtypes whose source and target are contiguous along different axes.
-/// Tiles in shared memory allow both sides to be accessed in full lines.
+/// Copies between two dtypes whose source and target are contiguous along different axes. Both
+/// sides are accessed in full lines, because the data passes through tiles in shared memory.
 pub struct Transpose {
     from: Dtype,
     to: Dtype,
-    /// By elements of a pack, and by the rank of the outer axes.
+    /// By the number of elements in a pack, and the rank of the outer axes.
     kernels: Kernels<(i64, usize)>,
 }
 
-/// The two axes: the input's elements are contiguous along `j`, and the output's along the last
-/// axis.
+/// The two axes of the plane: the input is contiguous along `j`, the output along the last axis.
 #[derive(Debug, PartialEq, Eq)]
 struct Plane {
     j: usize,
@@ -37,8 +36,8 @@ impl Transpose {
         Self { from, to, kernels: Kernels::default() }
     }
 
-    /// Enqueues the copy, if tiles are suitable. `axes` are those of the input and the output, in
-    /// the output's memory order.
+    /// Enqueues the copy, if tiles are useful for it. `axes` are those of the input and the output,
+    /// in the output's memory order.
     pub fn run(
         &self,
         job: &Job<'_>,
@@ -98,8 +97,7 @@ impl Transpose {
     }
 }
 
-/// Returns the plane whose tiles are transposed. `None` if memory is used well enough without
-/// tiles.
+/// The plane whose tiles are transposed. `None` if a copy without tiles uses memory well enough.
 fn plane(axes: &Axes<2>, from: Dtype, to: Dtype, processors: u64) -> Option<Plane> {
     let l = axes.count.checked_sub(1)?;
     let step = |d: usize| axes.stride[0][d].unsigned_abs().saturating_mul(from.bytes());
@@ -113,7 +111,7 @@ fn plane(axes: &Axes<2>, from: Dtype, to: Dtype, processors: u64) -> Option<Plan
         4 => 2,
         _ => 1,
     };
-    // There must be enough full tiles.
+    // Tiles have to be full, and there have to be enough of them.
     let tiles = |pack: i64| axes.len() / (32 * pack as u64).pow(2);
     while pack > 1 && (16 * pack > size_j.min(size_l) || tiles(pack) < 2 * processors) {
         pack /= 2;
@@ -121,7 +119,7 @@ fn plane(axes: &Axes<2>, from: Dtype, to: Dtype, processors: u64) -> Option<Plan
     Some(Plane { j, pack })
 }
 
-/// Returns the axes without `j` and the last one.
+/// The axes without `j` and the last one.
 fn without(axes: &Axes<2>, j: usize) -> Axes<2> {
     let kept: Vec<usize> = (0..axes.count.saturating_sub(1)).filter(|d| *d != j).collect();
     let of = |values: &[i64]| kept.iter().map(|d| values[*d]).collect::<Vec<_>>();

@@ -1,4 +1,4 @@
-//! Graphs of operations, as cuDNN's descriptors of tensors and computations.
+//! Operation graphs: tensors and the operations on them, as cuDNN descriptors.
 
 use super::plan::Plan;
 use super::{Library, MAKES, check};
@@ -10,13 +10,13 @@ use core::ffi::{c_int, c_void};
 use std::sync::Arc;
 use ultramarine_abi::helper::{Failure, Result};
 
-/// Limit on the configurations of engines that are tried, the best first.
+/// Number of engine configurations that are tried, the best first.
 const TRIED: usize = 16;
-/// Limit on the notes of an engine that are read.
+/// Maximum number of an engine's notes that are read.
 const NOTES: usize = 32;
-/// Alignment in bytes of tensors' addresses.
+/// Alignment of tensors' addresses, in bytes.
 pub const ALIGNMENT: i64 = 16;
-/// First identity of tensors inside a graph.
+/// First identity of the tensors inside a graph.
 const INNER: i64 = 1 << 20;
 
 /// A descriptor, destroyed when it is dropped.
@@ -25,7 +25,7 @@ pub(super) struct Descriptor {
     pub(super) handle: Handle,
 }
 
-// SAFETY: a descriptor is changed by one thread alone, and by none once it is finalized.
+// SAFETY: a descriptor is changed by a single thread, and never after it is finalized.
 unsafe impl Send for Descriptor {}
 // SAFETY: as above.
 unsafe impl Sync for Descriptor {}
@@ -39,10 +39,10 @@ impl Descriptor {
         Ok(Self { table, handle })
     }
 
-    /// Sets an attribute to values whose type corresponds to `T`.
+    /// Sets an attribute to values of the given type, which has to match `T`.
     pub(super) fn set<T>(&self, name: c_int, of: c_int, values: &[T]) -> Result<&Self> {
         let (count, first) = (values.len() as i64, values.as_ptr().cast());
-        // SAFETY: so many values of the attribute's type, by `cudnn::value`.
+        // SAFETY: the values have the attribute's type and number, by `cudnn::value`.
         let set = unsafe { (self.table.set)(self.handle, name, of, count, first) };
         check(self.table, "cudnnBackendSetAttribute", set)
             .map_err(|why| Failure { text: format!("attribute {name}: {}", why.text), ..why })?;
@@ -61,12 +61,12 @@ impl Descriptor {
         Ok(self)
     }
 
-    /// Reads the values of an attribute, as many as there are and fit. Returns their number.
+    /// Reads the values of an attribute: as many as exist and fit.
     pub(super) fn get<T>(&self, name: c_int, of: c_int, places: &mut [T]) -> Result<usize> {
         let mut count = 0;
         let first: *mut c_void = places.as_mut_ptr().cast();
         let room = places.len() as i64;
-        // SAFETY: there is room for so many values of the attribute's type.
+        // SAFETY: there is room for that many values of the attribute's type.
         let got = unsafe { (self.table.get)(self.handle, name, of, room, &mut count, first) };
         check(self.table, "cudnnBackendGetAttribute", got)?;
         Ok((count.max(0) as usize).min(places.len()))
@@ -84,14 +84,14 @@ impl Drop for Descriptor {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tensor(usize);
 
-/// The kind of a convolution: the tensor that is computed.
+/// The result that a convolution computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Convolved {
     /// The result.
     Output,
-    /// The gradient by the input.
+    /// The gradient with respect to the input.
     Input,
-    /// The gradient by the weight.
+    /// The gradient with respect to the weight.
     Weight,
 }
 
@@ -108,7 +108,7 @@ pub struct Window<'a> {
     pub after: &'a [i64],
 }
 
-/// A graph of operations under construction. [`Plan`] is made of it.
+/// An operation graph under construction. A [`Plan`] is made from it.
 pub struct Graph<'a> {
     library: &'a Arc<Library>,
     tensors: Vec<Descriptor>,
@@ -150,7 +150,7 @@ impl<'a> Graph<'a> {
         Ok(Tensor(self.tensors.len() - 1))
     }
 
-    /// Adds a tensor in memory, which a call identifies by `id`.
+    /// A tensor in memory, which a call refers to by its identity.
     pub fn tensor(
         &mut self,
         id: i64,
@@ -161,12 +161,12 @@ impl<'a> Graph<'a> {
         self.add((id, data), (sizes, strides), (false, false))
     }
 
-    /// Adds a number that each call provides.
+    /// A scalar that each call provides.
     pub fn number(&mut self, id: i64, data: c_int) -> Result<Tensor> {
         self.add((id, data), (&[1; 4], &[1; 4]), (false, true))
     }
 
-    /// Adds a tensor between operations, which is never written to memory.
+    /// An intermediate tensor, which is never in memory.
     pub fn inner(&mut self, data: c_int, sizes: &[i64]) -> Result<Tensor> {
         let strides = crate::launch::row_major(sizes);
         self.inner_with(data, sizes, &strides)
@@ -208,7 +208,7 @@ impl<'a> Graph<'a> {
         Ok(to)
     }
 
-    /// Adds a function of one or two tensors that writes to another tensor.
+    /// Applies a function to one or two tensors, and stores the result in another.
     pub fn pointwise_into(
         &mut self,
         mode: c_int,
@@ -221,13 +221,13 @@ impl<'a> Graph<'a> {
         self.pointwise_to((mode, data::FLOAT, None), &operands, to)
     }
 
-    /// Adds a function of one or two tensors of floats, in float32.
+    /// A function of one or two float tensors, computed in float32.
     pub fn pointwise(&mut self, mode: c_int, x: Tensor, b: Option<Tensor>) -> Result<Tensor> {
         let to = self.inner(data::FLOAT, &self.sizes[x.0].clone())?;
         self.pointwise_into(mode, x, b, to)
     }
 
-    /// Adds a function like [`Self::pointwise`], for integers, or with bools as result.
+    /// Like [`Self::pointwise`], for integers or with bool results.
     fn whole(
         &mut self,
         mode: c_int,
@@ -243,8 +243,8 @@ impl<'a> Graph<'a> {
         self.pointwise_to((mode, data, axis), &operands, to)
     }
 
-    /// Returns the scores `(b, h, m, n)` that a causal mask keeps, and `low` in place of the
-    /// others. `shift` is by how many keys exceed queries: the last query sees all keys.
+    /// Applies a causal mask to scores `(b, h, m, n)`; masked scores are replaced by `low`. `shift` is the difference of the
+    /// numbers of keys and queries: if there are more keys, the last query sees all of them.
     pub fn causal(
         &mut self,
         scores: Tensor,
@@ -286,7 +286,7 @@ impl<'a> Graph<'a> {
         Ok(to)
     }
 
-    /// Adds matrix products with sums in float32.
+    /// Matrix products, with sums in float32.
     pub fn matmul(&mut self, a: Tensor, b: Tensor, to: Tensor) -> Result<Tensor> {
         let part = self.descriptor(kind::MATMUL)?;
         part.set(attribute::MATMUL_PRECISION, value::DATA_TYPE, &[data::FLOAT])?;
@@ -302,7 +302,8 @@ impl<'a> Graph<'a> {
         Ok(to)
     }
 
-    /// Adds a tensor of four axes with the last two swapped. `strides` are those of the tensor.
+    /// A tensor of four axes with the last two swapped, in the given dtype; `strides` are those of the
+    /// original tensor.
     pub fn transposed(&mut self, x: Tensor, data: c_int, strides: &[i64; 4]) -> Result<Tensor> {
         let swapped = |list: &[i64]| [list[0], list[1], list[3], list[2]];
         let sizes = swapped(&self.sizes[x.0]);
@@ -315,7 +316,7 @@ impl<'a> Graph<'a> {
         Ok(to)
     }
 
-    /// Adds a convolution of `x` and `w` into `y`, or a gradient.
+    /// A convolution of `x` and `w` into `y`, or a gradient in place of one of these tensors.
     pub fn convolve(
         &mut self,
         what: Convolved,
@@ -382,8 +383,8 @@ impl<'a> Graph<'a> {
         Ok(())
     }
 
-    /// Makes the plan of the best deterministic engine that needs at most `room` bytes of
-    /// workspace. The context is current.
+    /// The plan of the best engine that is deterministic and needs at most `room` bytes of workspace. The context is
+    /// current.
     pub fn plan(mut self, room: u64) -> Result<Plan> {
         let library = self.library;
         let handle = lock(&library.handles[MAKES]);
@@ -426,8 +427,7 @@ impl<'a> Graph<'a> {
         Err(said.unwrap_or_else(|| Failure::unsupported("cuDNN has no engine for it")))
     }
 
-    /// Makes the plan of an engine. Returns it with its bytes of workspace, or `None` if the engine
-    /// is excluded.
+    /// The plan of an engine, and its workspace in bytes. `None` if the engine is excluded.
     fn made(&self, handle: Handle, config: &Descriptor) -> Result<Option<(Descriptor, u64)>> {
         let engine = self.descriptor(kind::ENGINE)?;
         config.get(attribute::ENGINE_CONFIG_ENGINE, value::DESCRIPTOR, &mut [engine.handle])?;
@@ -447,8 +447,8 @@ impl<'a> Graph<'a> {
     }
 }
 
-/// Returns true for engines whose sums differ between calls, are kept in halves, or use transforms
-/// that lose bits.
+/// Excludes engines whose sums differ from call to call or are kept in a half dtype, and engines that use
+/// transforms which lose precision.
 fn is_excluded(found: c_int) -> bool {
     match found {
         note::REDUCED_PRECISION_REDUCTION | note::FFT | note::NONDETERMINISTIC => true,

@@ -1,5 +1,5 @@
-//! cuDNN on a device, for convolutions and attention: it makes plans ([`plan`]) from operation
-//! graphs ([`graph`]).
+//! cuDNN on a device, for convolutions and attention: operation graphs ([`graph`]), from which cuDNN makes plans
+//! ([`plan`]).
 
 pub mod graph;
 pub mod plan;
@@ -12,12 +12,12 @@ use std::sync::{Arc, Mutex, OnceLock};
 use ultramarine_abi::helper::{Failure, Level, Result};
 use ultramarine_abi::status;
 
-/// The choice of operations for cuDNN, which an environment variable sets.
+/// The operations that cuDNN computes, as set by an environment variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wish {
     /// Never.
     Never,
-    /// The sizes for which measurements showed that cuDNN is faster than the kernels here.
+    /// For sizes for which it was measured to be faster than this crate's kernels.
     WhereFaster,
     /// Wherever it is possible. Callers wait for its plan.
     Always,
@@ -40,8 +40,8 @@ impl Wish {
     }
 }
 
-/// cuDNN on a device. One handle makes plans, and another runs them, so that neither waits for the
-/// other.
+/// cuDNN on a device. Plans are made with one handle and run with another, so that making and
+/// running do not wait for each other.
 pub struct Library {
     table: &'static Cudnn,
     /// Each is used by one thread at a time.
@@ -52,15 +52,15 @@ pub struct Library {
 /// A handle, destroyed with the library.
 struct Owned(Handle);
 
-// SAFETY: handles may be used from any thread, by one at a time.
+// SAFETY: handles may be used from any thread, but by only one at a time.
 unsafe impl Send for Owned {}
 
-/// The index of the handle for making plans, and of the handle for running them.
+/// Index of the handle that plans are made with, and of the one that runs them.
 const MAKES: usize = 0;
 const RUNS: usize = 1;
 
 impl Library {
-    /// Returns the device's library. `None` if no working library is found, which is logged once.
+    /// The device's library. `None` if none works, which is logged once.
     pub fn of(device: &Device) -> Option<&Arc<Self>> {
         if Wish::get() == Wish::Never {
             return None;
@@ -124,7 +124,7 @@ fn check(table: &Cudnn, call: &str, result: Code) -> Result<()> {
         return Ok(());
     }
     let mut words = [0 as c_char; 512];
-    // SAFETY: there is room for so many bytes, of which the last stays 0.
+    // SAFETY: there is room for that many bytes, the last of which stays 0.
     let words = unsafe {
         (table.last_error)(words.as_mut_ptr(), words.len() - 1);
         CStr::from_ptr(words.as_ptr())
@@ -139,7 +139,7 @@ fn check(table: &Cudnn, call: &str, result: Code) -> Result<()> {
     }
 }
 
-/// Returns cuDNN's code of a dtype that is used with it.
+/// cuDNN's code of a dtype, for the dtypes that it is used with.
 pub fn data_of(dtype: Dtype) -> Option<c_int> {
     match dtype {
         Dtype::Float32 => Some(data::FLOAT),

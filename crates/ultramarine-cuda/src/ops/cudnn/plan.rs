@@ -1,4 +1,4 @@
-//! Plans of cuDNN: an engine for a graph, and its calls.
+//! cuDNN plans: an engine for a graph, and its calls.
 
 use super::graph::Descriptor;
 use super::{Library, RUNS, check};
@@ -10,12 +10,12 @@ use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use ultramarine_abi::helper::Result;
 
-/// A cuDNN plan: an engine for a [`Graph`](super::graph::Graph), which runs with any addresses. It
-/// is destroyed when it is dropped.
+/// A plan of cuDNN: an engine for a [`Graph`](super::graph::Graph). It runs with any addresses, and is destroyed when
+/// it is dropped.
 pub struct Plan {
     library: Arc<Library>,
     plan: ManuallyDrop<Descriptor>,
-    /// The descriptors from which it was made.
+    /// The descriptors that it was made from.
     parts: ManuallyDrop<Vec<Descriptor>>,
     workspace: u64,
 }
@@ -36,8 +36,8 @@ impl Plan {
         self.workspace
     }
 
-    /// Enqueues a call with addresses of tensors, and the bits of numbers, by their identities.
-    /// `own` is the address of its workspace.
+    /// Enqueues a call with the addresses of tensors and the bits of scalars, by their identities; `own` is the address of
+    /// the workspace.
     pub fn run(
         self: &Arc<Self>,
         job: &Job<'_>,
@@ -63,8 +63,8 @@ impl Plan {
         let result = job.library(
             |queue| {
                 let handle = lock(&library.handles[RUNS]);
-                // SAFETY: a plan and a pack of this library, and a handle of this context that this thread alone uses. The
-                // tensors are those that the graph was made for; the workspace is as large as the plan wants it.
+                // SAFETY: a plan and a variant pack of this library, and a handle of this context that only this thread
+                // uses. The tensors are those that the graph was made for; the workspace is as large as the plan requires.
                 unsafe {
                     check(table, "cudnnSetStream", (table.set_stream)(handle.0, queue))?;
                     let done = (table.execute)(handle.0, self.plan.handle, pack.handle);
@@ -83,7 +83,8 @@ impl Drop for Plan {
             return;
         }
         if let Ok(_entered) = self.library.context.enter() {
-            // SAFETY: dropped once, here. Engines' modules are unloaded with the context current.
+            // SAFETY: dropped only here. The context must be current because engines' modules are
+            // unloaded.
             unsafe {
                 ManuallyDrop::drop(&mut self.plan);
                 ManuallyDrop::drop(&mut self.parts);

@@ -1,5 +1,5 @@
-//! Functions of up to three tensors, element by element, and the choice of the kernel of
-//! `elementwise/map.cuh` for a command.
+//! Elementwise functions of up to three tensors: the choice of the kernel of `elementwise/map.cuh`
+//! for a command.
 
 use super::rule::Weight;
 use crate::launch::{Axes, BLOCK, Dtype, Grid, Job, View, enqueue, rank_for};
@@ -7,19 +7,19 @@ use crate::program::{Kernels, Source, index};
 use core::ffi::c_void;
 use ultramarine_abi::helper::Result;
 
-/// Limit on the bytes that a thread moves at once.
+/// Maximum number of bytes that a thread moves at once.
 const WIDEST: u64 = 16;
 
-/// Limit on the tensors of a map: the inputs and the output.
+/// Maximum number of tensors of a map: the inputs and the output.
 const MOST_TENSORS: usize = 4;
 
-/// The description of a [`Map`]. The tensors are the inputs, followed by the output.
+/// The description of a [`Map`]. Its tensors are the inputs, followed by the output.
 pub struct Spec<const K: usize> {
-    /// Identifies it among all maps.
+    /// A unique name.
     pub name: String,
     /// Headers of the kernels, including `elementwise/map.cuh`.
     pub headers: &'static [&'static str],
-    /// An expression of `x`, `y` and `z`, which are elements of the inputs as stored.
+    /// An expression of `x`, `y` and `z`, which are elements of the inputs in their storage type.
     pub function: String,
     /// Dtypes.
     pub dtypes: [Dtype; K],
@@ -27,8 +27,8 @@ pub struct Spec<const K: usize> {
     pub weight: Weight,
 }
 
-/// An elementwise function with the kernels that were needed so far: for contiguous tensors and, by
-/// rank, for any strides.
+/// An elementwise function, with the kernels that were needed so far: for contiguous tensors, and
+/// for any strides by rank.
 pub struct Map<const K: usize> {
     spec: Spec<K>,
     kernels: Kernels<Strategy>,
@@ -37,16 +37,17 @@ pub struct Map<const K: usize> {
 /// The kernels of a map.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Strategy {
-    /// Tensors without gaps, in packs of `pack` elements. The tensors in the mask are scalars.
+    /// Tensors without gaps, in packs of `pack` elements; the tensors in the mask `scalars` have
+    /// one element.
     Flat { pack: u32, scalars: u32 },
     /// Any strides, in packs along the last axis.
     Walked { pack: u32, scalars: u32, rank: usize, wide: bool },
 }
 
-/// The order in which the elements of a command are visited.
+/// How a command's elements are visited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Layout {
-    /// Number of elements before the first whole pack.
+    /// `head` elements come before the first whole pack.
     Flat {
         pack: u32,
         scalars: u32,
@@ -65,16 +66,16 @@ impl<const K: usize> Map<K> {
         Self { spec, kernels: Kernels::default() }
     }
 
-    /// Enqueues the map for inputs and an output of one shape.
+    /// Enqueues the function for inputs and an output of one shape.
     pub fn run(&self, job: &Job<'_>, views: [View<'_>; K]) -> Result<()> {
         let mut axes = in_order_of_output(&views);
         let mut addresses = views.map(|v| v.address);
         let bytes = self.spec.dtypes.map(Dtype::bytes);
         let layout = decide(&axes, &addresses, &bytes, self.pack());
-        // The kernels' parameters begin with the output.
+        // The first parameter of the kernels is the output.
         addresses.rotate_right(1);
         let place = |value: *const u64| value.cast_mut().cast::<c_void>();
-        // Addresses, and one or two further parameters.
+        // The addresses, followed by one or two more arguments.
         let mut arguments = [std::ptr::null_mut(); MOST_TENSORS + 2];
         for (argument, address) in arguments.iter_mut().zip(&addresses) {
             *argument = place(address);
@@ -101,11 +102,11 @@ impl<const K: usize> Map<K> {
         let kernel = self.kernels.get(&job.device.programs, strategy, || self.source(strategy))?;
         let block = u64::from(BLOCK) * u64::from(self.unrolled(strategy));
         let grid = Grid::exactly(items.div_ceil(block).max(1), BLOCK)?;
-        // SAFETY: these are the parameters of `entry`; the layout stays inside of the tensors.
+        // SAFETY: these are the parameters of `entry`; the layout stays inside the tensors.
         unsafe { enqueue(job, &kernel, grid, &mut arguments[..K + more]) }
     }
 
-    /// Returns the elements of a pack, if the tensors allow it.
+    /// Elements of a pack, if the tensors allow packs.
     fn pack(&self) -> u32 {
         let pack = pack_of(&self.spec.dtypes.map(Dtype::bytes));
         match self.spec.weight {
@@ -115,8 +116,7 @@ impl<const K: usize> Map<K> {
         }
     }
 
-    /// Returns the packs of each tensor that a thread processes at the same time: at least 64 bytes
-    /// if the function is light.
+    /// Packs of each tensor that a thread has in flight: 64 bytes, and more for light functions.
     fn unrolled(&self, strategy: Strategy) -> u32 {
         let inputs = K as u32 - 1;
         match (self.spec.weight, strategy) {
@@ -175,8 +175,8 @@ impl<const K: usize> Map<K> {
     }
 }
 
-/// Returns the joined axes in the output's memory order. The order does not affect the elements'
-/// values, and packs need the output's last axis to be contiguous.
+/// The joined axes, in the output's memory order. The order does not matter for an elementwise
+/// function, and packs need the output to be contiguous along the last axis.
 pub fn in_order_of_output<const K: usize>(views: &[View<'_>; K]) -> Axes<K> {
     let output = &views[K - 1];
     if output.is_contiguous() {
@@ -189,8 +189,7 @@ pub fn in_order_of_output<const K: usize>(views: &[View<'_>; K]) -> Axes<K> {
     Axes::join(&shape, std::array::from_fn(|k| strides[k].as_slice()))
 }
 
-/// Returns the elements of a pack: 16 bytes of the widest dtype, but at least 4 bytes of the
-/// narrowest.
+/// Elements of a pack: 16 bytes of the widest dtype, but at least 4 bytes of the narrowest.
 fn pack_of(bytes: &[u64]) -> u32 {
     let (most, least) = bytes.iter().fold((1, WIDEST), |(m, l), b| (m.max(*b), l.min(*b)));
     (WIDEST / most).max(4 / least).max(1) as u32
@@ -291,7 +290,7 @@ mod tests {
 
     #[test]
     fn heads_count_elements_of_all_widths() {
-        // A half and a float: 3 elements come before, then both are at a pack boundary.
+        // A half and a float: after the first 3 elements, both tensors are aligned to a pack.
         let flat = axes(&[100], [&[1], &[1]]);
         let layout = decide(&flat, &[1024 + 2, 2048 + 4], &[2, 4]);
         assert_eq!(layout, Layout::Flat { pack: 4, scalars: 0, head: 3 });

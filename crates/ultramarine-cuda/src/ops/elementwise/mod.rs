@@ -18,15 +18,15 @@ pub const FUNCTIONS: &[&str] = &[headers::NUMBER, REAL, INTEGER, COMPLEX, CODES]
 /// Functions of real numbers.
 pub const REAL: &str = include_str!("../../../kernels/elementwise/real.cuh");
 const INTEGER: &str = include_str!("../../../kernels/elementwise/integer.cuh");
-/// Functions of complex64. They come after the real functions.
+/// Functions of complex64; they come after the real ones.
 pub const COMPLEX: &str = include_str!("../../../kernels/elementwise/complex.cuh");
 const CODES: &str = include_str!("../../../kernels/elementwise/functions.cuh");
 /// Maps of tensors, `map_flat` and `map_walked`.
 pub const MAP: &str = include_str!("../../../kernels/elementwise/map.cuh");
 
-/// Headers of kernels that call functions of codes.
+/// Headers of kernels that call elementwise functions.
 const CALLS: &[&str] = &[headers::NUMBER, headers::WALK, REAL, INTEGER, COMPLEX, CODES, MAP];
-/// Headers of kernels that only move and convert.
+/// Headers of kernels that only move and convert elements.
 pub const MOVES: &[&str] = &[headers::NUMBER, headers::WALK, MAP];
 
 /// The work of UNARY, BINARY and similar operations: a function of `K - 1` inputs.
@@ -104,7 +104,7 @@ fn prepare_binary(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     }))))
 }
 
-/// The map that converts elements, for COPY.
+/// The map that converts elements, used by COPY.
 pub fn conversion(from: Dtype, to: Dtype) -> Map<2> {
     let (f, t) = (from.tag(), to.tag());
     Map::new(Spec {

@@ -1,4 +1,4 @@
-//! Properties of the unary and binary codes: the kind of the result, and the weight of the code.
+//! Rules of the unary and binary codes: the result's dtype, and the weight for kernels.
 
 use crate::launch::Dtype;
 use ultramarine_abi::schema::{self, OpId, Output, op};
@@ -25,24 +25,22 @@ impl Rule {
     }
 }
 
-/// Returns the rule of a unary code for a dtype. `None` if the code is not defined for the dtype.
+/// The result of a unary code for a dtype. `None` if the code is not defined for the dtype.
 pub fn unary_rule(dtype: Dtype, code: u32) -> Option<Rule> {
     rule(op::UNARY, dtype, code)
 }
 
-/// Returns the rule of a binary code for a dtype. `None` if the code is not defined for the dtype.
+/// The result of a binary code for a dtype. `None` if the code is not defined for the dtype.
 pub fn binary_rule(dtype: Dtype, code: u32) -> Option<Rule> {
     rule(op::BINARY, dtype, code)
 }
 
-/// Returns the schema's name of a unary code. For the name NAME, the kernels' function is
-/// `un_NAME`.
+/// The schema's name for a unary code. In the kernels, the function of NAME is `un_NAME`.
 pub fn unary_name(code: u32) -> &'static str {
     schema::unary::NAMES.get(code as usize).copied().unwrap_or("")
 }
 
-/// Returns the schema's name of a binary code. For the name NAME, the kernels' function is
-/// `bi_NAME`.
+/// The schema's name for a binary code. In the kernels, the function of NAME is `bi_NAME`.
 pub fn binary_name(code: u32) -> &'static str {
     schema::binary::NAMES.get(code as usize).copied().unwrap_or("")
 }
@@ -61,16 +59,16 @@ fn rule(id: OpId, dtype: Dtype, code: u32) -> Option<Rule> {
     }
 }
 
-/// The amount of code of a function. It limits how often a kernel may contain the code, because
-/// long code compiles slowly.
+/// The amount of code of a function. It limits the number of copies in a kernel, because long code
+/// compiles slowly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Weight {
     /// A few instructions.
     Light,
     /// Tens of instructions.
     Middle,
-    /// Hundreds of instructions, for example for evaluation in float64, or for the reduction of
-    /// large arguments.
+    /// Hundreds of instructions, for example because it is evaluated in float64 or reduces
+    /// arguments of any size.
     Heavy,
 }
 

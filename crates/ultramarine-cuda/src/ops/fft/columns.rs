@@ -1,16 +1,17 @@
-//! Transforms of adjacent columns whose length is a power of two, by a kernel here. cuFFT does not
-//! support such nested batches, and this kernel applies the factor at no extra cost.
+//! Transforms of adjacent columns whose length is a power of two, by this crate's own kernel. cuFFT does not support such
+//! nested batches, and the kernel applies the factor at no cost.
 
 use super::HEADERS;
 use crate::launch::{Axes, Grid, Job, View, launch, rank_for};
 use crate::program::{Kernels, Source};
 use ultramarine_abi::helper::Result;
 
-/// Lengths of transforms.
+/// Supported lengths.
 const LENGTHS: core::ops::RangeInclusive<i64> = 16..=2048;
-/// Minimum number of adjacent columns.
+/// Minimum number of adjacent columns for which the kernel is worth it.
 const LEAST: i64 = 8;
-/// Limit on the elements of a block without requesting more shared memory.
+/// Elements of a block that fit in the default shared memory, and the minimum number of columns of
+/// a block.
 const TILE: i64 = 4096;
 const NARROW: i64 = 8;
 
@@ -18,16 +19,15 @@ const NARROW: i64 = 8;
 #[derive(Clone, Debug)]
 pub struct Columns {
     n: i64,
-    /// Columns side by side.
+    /// Number of adjacent columns.
     count: i64,
-    /// Elements between a column's.
+    /// Distance between a column's elements, in elements.
     step: [i64; 2],
     outer: Axes<2>,
 }
 
 impl Columns {
-    /// Returns the columns of a transform of complex numbers along an axis. `None` if cuFFT
-    /// computes it.
+    /// The columns of a complex transform along an axis. `None` if cuFFT has to do it.
     pub fn of(axis: usize, views: [&View<'_>; 2]) -> Option<Self> {
         let n = views[0].shape[axis];
         let step = views.map(|v| v.strides[axis]);
@@ -49,9 +49,9 @@ impl Columns {
         Some(Self { n, count: all.size[side], step, outer })
     }
 
-    /// Columns of a block.
+    /// Columns per block.
     fn width(&self) -> i64 {
-        // A block has at most 1024 threads, with 8 elements each.
+        // A block has at most 1024 threads, and each thread has 8 elements.
         (TILE / self.n).clamp(NARROW, 32).min(8 * 1024 / self.n)
     }
 }

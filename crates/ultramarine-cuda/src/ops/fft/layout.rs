@@ -1,27 +1,27 @@
-//! Layouts of tensors for cuFFT's calls, whose lines must be equidistant. Other tensors are copied,
-//! or each part of the batch has its own call.
+//! Tensors in the form that cuFFT's calls require: lines at a constant distance. Other tensors are copied, or each part
+//! of the batch gets its own call.
 
 use crate::launch::{Axes, View, row_major};
 
-/// Bytes that a GPU moves in the time of submitting a call: 5.7 us on an H200.
+/// Bytes that a GPU moves in the time that a call takes to launch: 5.7 us on an H200.
 const BYTES_OF_A_CALL: u64 = 20 << 20;
 
-/// Alignment in bytes that cuFFT needs, also for real numbers.
+/// Alignment in bytes that cuFFT requires, even for real numbers.
 const ALIGNMENT: u64 = 8;
 
-/// The location of the lines that cuFFT reads or writes.
+/// Where the lines are that cuFFT reads or writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// In the tensor itself.
     Own,
     /// In a copy with the tensor's order of axes, without gaps.
     Dense,
-    /// In a copy whose lines are contiguous.
+    /// In a copy with contiguous lines.
     Lines,
 }
 
 impl Place {
-    /// Returns the strides of a copy, or of the tensor itself.
+    /// Strides of a copy of a shape, or of the tensor itself.
     pub fn strides(self, view: &View<'_>, axis: usize) -> Vec<i64> {
         match self {
             Self::Own => view.strides.to_vec(),
@@ -38,41 +38,40 @@ impl Place {
     }
 }
 
-/// The sizes of a call, which identify a cuFFT plan.
+/// The sizes of a call. They are the key by which cuFFT's plans are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Lines {
     /// Length of the transform.
     pub n: i64,
     /// Number of transforms.
     pub count: i64,
-    /// Elements between neighbours in a line, of the input and of the output.
+    /// Elements from one element of a line to the next, in the input and the output.
     pub step: [i64; 2],
-    /// Elements between the beginnings of lines.
+    /// Elements from one line to the next, in the input and the output.
     pub distance: [i64; 2],
 }
 
-/// The calls of a transform: the location of its lines, the work of one call, and the number of
-/// calls.
+/// The calls that compute a transform: the location of its lines, the work of one call, and the
+/// loop over calls.
 #[derive(Clone, Debug)]
 pub struct Layout {
-    /// Where the input and the output lie.
+    /// The location of the input and of the output.
     pub place: [Place; 2],
-    /// A call.
+    /// The work of one call.
     pub lines: Lines,
-    /// The other axes of the batch, for a loop of calls.
+    /// The other axes of the batch, over which calls are made in a loop.
     pub outer: Axes<2>,
 }
 
 impl Layout {
-    /// Returns the cheapest layout of a transform of length `n` along an axis. `destroys` is true
-    /// if cuFFT overwrites its input.
+    /// The cheapest layout of a transform of length `n` along an axis. `destroys` means that cuFFT overwrites
+    /// its input.
     pub fn of(n: i64, axis: usize, views: [&View<'_>; 2], destroys: bool) -> Self {
         let inputs = [Place::Own, Place::Dense, Place::Lines];
         let places = inputs.into_iter().flat_map(|i| [[i, Place::Own], [i, Place::Lines]]);
         let can = |place: &[Place; 2]| !(destroys && place[0] == Place::Own);
         let all = places.filter(can).map(|place| Self::with(n, axis, views, place));
-        // Takes the first of equally cheap layouts. cuFFT supports copies on both sides in any
-        // case.
+        // The first of equally cheap layouts. cuFFT can always read and write copies on both sides.
         let cheapest = all.filter(|l| l.can(views)).min_by_key(|l| l.cost(views));
         cheapest.unwrap_or_else(|| Self::with(n, axis, views, [Place::Lines, Place::Lines]))
     }
@@ -90,12 +89,12 @@ impl Layout {
             let (inputs, outputs) = (rest(&outer.stride[0]), rest(&outer.stride[1]));
             outer = Axes::join(&rest(&outer.size), [&inputs, &outputs]);
         }
-        // The stride of an axis with one element is arbitrary.
+        // The stride along an axis with one element has no meaning.
         let steps = [0, 1].map(|t| if views[t].shape[axis] == 1 { 1 } else { step[t] });
         Self { place, lines: Lines { n, count, step: steps, distance }, outer }
     }
 
-    /// Returns true if cuFFT can read and write this layout.
+    /// True if cuFFT can read and write this layout.
     fn can(&self, views: [&View<'_>; 2]) -> bool {
         (0..2).all(|t| {
             let outer = &self.outer.stride[t][..self.outer.count];
@@ -107,7 +106,7 @@ impl Layout {
         })
     }
 
-    /// Returns the cost, as bytes that could be moved in the same time.
+    /// The cost, as the number of bytes that could be moved in the same time.
     fn cost(&self, views: [&View<'_>; 2]) -> u64 {
         let calls = self.outer.len().saturating_mul(BYTES_OF_A_CALL);
         let moved = calls.max(views[0].bytes() + views[1].bytes());
@@ -119,7 +118,7 @@ impl Layout {
     }
 }
 
-/// Returns the values without that of an axis.
+/// Values without that of one axis.
 fn without(values: &[i64], axis: usize) -> Vec<i64> {
     values.iter().enumerate().filter(|(d, _)| *d != axis).map(|(_, n)| *n).collect()
 }

@@ -1,4 +1,4 @@
-//! cuFFT plans, which are kept for later calls of the same sizes.
+//! cuFFT plans, which are kept for later calls with the same sizes.
 
 use super::layout::Lines;
 use crate::context::{self, Context, lock};
@@ -11,10 +11,10 @@ use ultramarine_abi::helper::{Failure, Level, Result};
 use ultramarine_abi::schema::fft;
 use ultramarine_abi::status;
 
-/// Limit on the plans that are kept, because each has tables on the device.
+/// Maximum number of kept plans: each has tables on the device.
 const MOST_KEPT: usize = 64;
 
-/// Returns the library. `None` if no working library is found, which is logged once.
+/// The library. `None` if none works, which is logged once.
 pub fn library(device: &Device) -> Option<&'static Cufft> {
     static LOGGED: Once = Once::new();
     let found = cufft::cufft();
@@ -37,11 +37,11 @@ fn check(call: &str, result: Code) -> Result<()> {
     }
 }
 
-/// A plan of cuFFT for some [`Lines`]. It is destroyed when it is dropped.
+/// A cuFFT plan for certain [`Lines`]. It is destroyed when it is dropped.
 pub struct Plan {
     table: &'static Cufft,
-    /// Used by one thread at a time. Several of its calls may run on the device at once, each with
-    /// its own workspace.
+    /// Used by one thread at a time. Its calls may run concurrently on the device, each with its
+    /// own workspace.
     handle: Mutex<Handle>,
     workspace: usize,
     context: Arc<Context>,
@@ -60,7 +60,7 @@ impl Drop for Plan {
             return;
         }
         if let Ok(_entered) = self.context.enter() {
-            // SAFETY: made once, destroyed once. The library waits for calls under way before it frees their tables.
+            // SAFETY: made once, destroyed once. The library waits for running calls before it frees their tables.
             unsafe { (self.table.destroy)(*lock(&self.handle)) };
         }
     }
@@ -74,12 +74,12 @@ pub struct Transforms {
 }
 
 impl Transforms {
-    /// Makes an object without plans.
+    /// Without any plans.
     pub fn new(table: &'static Cufft, code: u32) -> Self {
         Self { table, code, kept: Mutex::default() }
     }
 
-    /// The plan of a call. The device's context is current.
+    /// The plan for a call. The device's context is current.
     pub fn plan(&self, device: &Device, lines: Lines) -> Result<Arc<Plan>> {
         let mut kept = lock(&self.kept);
         if let Some(plan) = kept.get(&lines) {
@@ -114,7 +114,7 @@ impl Transforms {
             _ => kind::C2C,
         };
         let [embedded_in, embedded_out] = &mut rows;
-        // SAFETY: sizes of one axis; the places are valid.
+        // SAFETY: sizes of one axis; the output pointers are valid.
         let made = unsafe {
             (table.make)(
                 handle,
@@ -138,7 +138,8 @@ impl Transforms {
         Ok(plan)
     }
 
-    /// Enqueues a plan's call for each pair of addresses. `own` is the address of its workspace.
+    /// Enqueues a plan's call for each pair of source and target addresses; `own` is the address of
+    /// the workspace.
     pub fn run(
         &self,
         job: &Job<'_>,
@@ -152,8 +153,8 @@ impl Transforms {
             |queue| {
                 let plan_of = lock(&plan.handle);
                 let handle = *plan_of;
-                // SAFETY: a plan of this library and of this context, used by this thread alone. What it reads and
-                // writes are the lines that it was made for; the workspace is as large as it wants it.
+                // SAFETY: a plan of this library and of this context, which only this thread uses. It reads and
+                // writes the lines that it was made for; the workspace is as large as it requires.
                 unsafe {
                     check("cufftSetStream", (table.set_stream)(handle, queue))?;
                     if plan.workspace > 0 {

@@ -1,6 +1,5 @@
-//! FFT by cuFFT, except for columns, which a kernel here transforms. The distance between lines may
-//! be arbitrary; other layouts are copied. The factor is applied to the output, or while making a
-//! copy that is needed anyway.
+//! FFT by cuFFT, except for columns that this crate's own kernel transforms. cuFFT's lines may be any distance apart; other
+//! layouts are copied. The factor is applied to the output, or during a copy that is needed anyway.
 
 mod columns;
 mod layout;
@@ -75,7 +74,7 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     Ok(Box::new(Fft { code, axis, library, copies, scale, half, columns }))
 }
 
-/// The steps of a transform.
+/// A transform in progress.
 struct Steps {
     layout: Layout,
     plan: Arc<Plan>,
@@ -96,7 +95,7 @@ impl Fft {
         self.code == fft::REAL_BACKWARD
     }
 
-    /// Returns the length of the transform, if the shapes match.
+    /// The length of the transform, after the shapes were checked.
     fn length(&self, views: [&View<'_>; 2]) -> Result<i64> {
         let [from, to] = views.map(|v| v.shape[self.axis]);
         let (n, expected) = match self.code {
@@ -115,20 +114,20 @@ impl Fft {
         }
     }
 
-    /// Returns the columns that the kernel here transforms.
+    /// The columns that this crate's kernel transforms.
     fn columns(&self, views: [&View<'_>; 2]) -> Option<Columns> {
         let is_complex = matches!(self.code, fft::FORWARD | fft::BACKWARD);
         is_complex.then(|| Columns::of(self.axis, views)).flatten()
     }
 
-    /// Returns the steps. The device's context is current.
+    /// The steps of the transform. The device's context is current.
     fn steps(&self, job: &Job<'_>, n: i64) -> Result<Steps> {
         let views = [job.input(0)?, job.output(0)?];
         let layout = Layout::of(n, self.axis, views, self.is_half());
         let plan = self.library.plan(job.device, layout.lines)?;
         let (mut copies, mut own) = ([0; 2], 0);
         for t in 0..2 {
-            // Complex numbers are transformed in place.
+            // Complex transforms run in place.
             let shares =
                 t == 1 && layout.place == [Place::Lines; 2] && views[0].dtype == views[1].dtype;
             if layout.place[t] != Place::Own && !shares {

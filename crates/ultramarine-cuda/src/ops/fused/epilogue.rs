@@ -1,7 +1,7 @@
-//! Reductions as epilogues of programs. They run in one pass over the inputs, by the kernels of
-//! `reduce.cuh` over the program's function, if these join values in the same order as REDUCE, so
-//! that the result is bitwise identical. Otherwise, and while that kernel is being compiled, the
-//! value is written to the workspace, and reduced from there.
+//! Epilogues: reductions at the end of a program. If possible, the kernels of `reduce.cuh` call the
+//! program's function and reduce in one pass over the inputs. This requires that values are joined
+//! in the same order as by REDUCE, so that results are bitwise identical. Otherwise, and while the
+//! kernel is being compiled, the value is written to the workspace and reduced from there.
 
 use super::program::Program;
 use super::source;
@@ -12,9 +12,9 @@ use crate::ops::reduce::{self, Reduction};
 use core::ffi::c_void;
 use ultramarine_abi::helper::{Failure, Result};
 
-/// Bytes of parameters that every device and driver supports.
+/// Size of kernel parameters, in bytes, that every device and driver supports.
 const PARAMETERS: usize = 4096;
-/// Limit on the copies of an element's code in a kernel, multiplied by the code's weight.
+/// Maximum number of copies of an element's code in a kernel, times its weight.
 const MOST: usize = 1024;
 
 /// The reduction at the end of a program. Its kernel computes the reduced values itself. Until that
@@ -23,25 +23,25 @@ const MOST: usize = 1024;
 pub struct Epilogue {
     /// The reduction of the value in the workspace.
     plain: Reduction,
-    /// The kernels over the program's function.
+    /// The kernels that reduce the program's function.
     kernels: FoldKernels,
     dtype: Dtype,
     axes: u64,
     accumulator: u64,
-    /// True if kernels are compiled when they are needed, instead of in the background.
+    /// Kernels are compiled when they are needed, not in the background.
     waits: bool,
 }
 
 /// The strategy for a command.
 struct Strategy {
-    /// The strategy of REDUCE.
+    /// The reduction that REDUCE uses.
     plain: Fold,
-    /// The strategy in one pass, if its result is the same.
+    /// The reduction in one pass, if it gives the same bits.
     single: Option<Fold>,
 }
 
 impl Epilogue {
-    /// The reduction of output 0 by a code, over the axes of the mask.
+    /// The reduction of output 0 by a code, over the axes in the mask.
     pub fn new(
         program: &Program,
         (code, axes): (u32, u64),
@@ -119,7 +119,7 @@ impl Epilogue {
     /// Bytes of workspace.
     pub fn workspace(&self, program: &Program, job: &Job<'_>) -> Result<u64> {
         let strategy = self.strategy(program, job)?;
-        // Loading the compiled kernels needs the context.
+        // Loading compiled kernels requires the device's context.
         let _entered = job.device.enter()?;
         Ok(match self.ready(job, &strategy)? {
             Some(fold) => fold.workspace(self.accumulator),
@@ -127,7 +127,7 @@ impl Epilogue {
         })
     }
 
-    /// Enqueues it. `map` writes the program's values to tensors, the inputs first.
+    /// Enqueues the reduction; `map` writes the program's values to tensors, inputs first.
     pub fn run(
         &self,
         program: &Program,
@@ -135,7 +135,8 @@ impl Epilogue {
         map: impl FnOnce(&[View<'_>]) -> Result<()>,
     ) -> Result<()> {
         let strategy = self.strategy(program, job)?;
-        // A kernel stays ready once it is, so the workspace has at least the requested size.
+        // A kernel that is ready stays ready, so the workspace has at least the size that was
+        // requested.
         if let Some(fold) = self.ready(job, &strategy)? {
             return self.single(program, job, fold);
         }

@@ -1,19 +1,18 @@
-//! The walk of a program's kernel over tensors of any strides: rows and columns in tiles.
+//! How a program's kernel walks tensors of any strides: in tiles of rows and columns.
 
 use super::source::Variant;
 use crate::launch::{BLOCK, MAX_AXES, span};
 
-/// Bytes of parameters that every device and driver supports.
+/// Size of kernel parameters, in bytes, that every device and driver supports.
 pub const PARAMETERS: usize = 4096;
-/// Number of outer axes that suffices for most commands.
+/// Number of outer axes that is enough for most commands.
 pub const FEW: usize = 4;
 /// Columns of a tile if a tensor is transposed.
 const TRANSPOSED: u64 = 32;
-/// Limit for 32-bit indices, with room for a tile.
+/// Limit of 32-bit indices, with room for a tile.
 const MOST: i64 = 1 << 30;
 
-/// Returns the number of outer axes that fit into the parameters, with this many tensors and
-/// constants.
+/// Number of outer axes that fit in the parameters, given the number of tensors and constants.
 pub fn many(tensors: usize, constants: usize) -> usize {
     let rest = PARAMETERS - 64 - 16 * tensors - 8 * constants.max(1);
     (rest / (8 * (tensors + 1))).min(MAX_AXES)
@@ -43,14 +42,14 @@ pub struct Layout {
     pub variant: Variant,
     /// Its parameter: `FusedWalk` of fused.cuh.
     pub words: Vec<u64>,
-    /// Tiles.
+    /// Number of tiles.
     pub tiles: u64,
-    /// Axes that do not fit into the parameters. There is a launch for each of their positions.
+    /// Axes that do not fit in the parameter. Each index along them needs a separate launch.
     beyond: Vec<Axis>,
 }
 
-/// Returns sizes and strides, joined where the axes of all tensors are adjacent. The last axis
-/// comes first in the memory of tensor `lead`.
+/// Sizes and strides, sorted by the strides of tensor `lead` so that its contiguous axis is last,
+/// and joined where the axes are adjacent in all tensors.
 fn joined(shape: &[i64], places: &[Place<'_>], lead: usize) -> Vec<Axis> {
     let mut order: Vec<usize> = (0..shape.len()).filter(|d| shape[*d] != 1).collect();
     let far = |d: &usize| places[lead].strides[*d].unsigned_abs();
@@ -75,8 +74,8 @@ fn joined(shape: &[i64], places: &[Place<'_>], lead: usize) -> Vec<Axis> {
     axes
 }
 
-/// Moves an axis to the end along which a tensor is contiguous that is not contiguous along
-/// `inner`. Returns true if there is such an axis.
+/// If a tensor strides along `inner`, moves the outer axis along which it is contiguous to the end.
+/// Returns whether there is such an axis.
 fn transpose(outer: &mut Vec<Axis>, inner: &Axis) -> bool {
     let strided = |k: &usize| inner.strides[*k].unsigned_abs() > 1;
     let mut found = (0..inner.strides.len()).filter(strided).filter_map(|k| {
@@ -88,7 +87,7 @@ fn transpose(outer: &mut Vec<Axis>, inner: &Axis) -> bool {
     true
 }
 
-/// Returns a mask of the tensors whose packs along `inner` are all aligned.
+/// A mask of the tensors whose packs along `inner` are all aligned.
 fn aligned(places: &[Place<'_>], outer: &[Axis], inner: &Axis, pack: u64) -> u64 {
     let is = |(k, place): &(usize, &Place<'_>)| {
         let align = (pack * place.bytes).min(16);
@@ -100,8 +99,8 @@ fn aligned(places: &[Place<'_>], outer: &[Axis], inner: &Axis, pack: u64) -> u64
     places.iter().enumerate().filter(is).fold(0, |mask, (k, _)| mask | 1 << k)
 }
 
-/// Returns log2 of the packs in a line of a tile. Tiles are wide, but few of their threads should
-/// be idle.
+/// log2 of the packs in a tile's row. Tiles are as wide as possible while few of their threads are
+/// idle.
 fn shift(rows: u64, packs: u64, most: u64) -> u32 {
     let full = BLOCK.trailing_zeros();
     let least = full - rows.next_power_of_two().min(u64::from(BLOCK)).trailing_zeros();
@@ -115,8 +114,8 @@ fn shift(rows: u64, packs: u64, most: u64) -> u32 {
 }
 
 impl Layout {
-    /// Makes the layout for tensors of a shape, inputs first, and packs of `pack` elements. `lead`
-    /// is the first output.
+    /// The layout for tensors of a shape, inputs first. `lead` is the index of the first output,
+    /// `pack` the number of elements in a pack.
     pub fn of(
         shape: &[i64],
         places: &[Place<'_>],
@@ -160,7 +159,7 @@ impl Layout {
         Self { variant: Variant::Walk { packs, rank, wide }, words, tiles, beyond }
     }
 
-    /// Calls `launch` for each launch, with the offsets to add to the tensors' first elements.
+    /// Calls `launch` once for each launch, with the offsets of the tensors' first elements.
     pub fn each<E>(
         &self,
         tensors: usize,

@@ -1,4 +1,5 @@
-//! Tests of layouts: the elements that the kernel would access are computed here.
+//! Tests of layouts: they compute which elements the kernel would access, and check how tensors are
+//! divided.
 
 use super::*;
 use crate::launch::row_major;
@@ -9,7 +10,8 @@ fn place(strides: &[i64]) -> Place<'_> {
     Place { address: 0, bytes: F32, strides }
 }
 
-/// Computes the offsets of all tensors at all positions from the words, as the kernel does.
+/// Offsets of all tensors at all indices, computed from the words in the same way as the kernel
+/// does.
 fn replay(layout: &Layout, tensors: usize, pack: i64) -> Vec<Vec<i64>> {
     let Variant::Walk { packs, rank, .. } = layout.variant else { panic!("a walk") };
     let pack = if packs { pack } else { 1 };
@@ -99,7 +101,7 @@ fn every_element_is_done_once() {
 
 #[test]
 fn axes_beyond_the_parameters_have_launches_of_their_own() {
-    // Strides that cannot be joined.
+    // No axes can be joined with these strides.
     let shape = [2_i64; 19];
     let mut strides = row_major(&shape);
     strides.swap(0, 18);
@@ -126,7 +128,7 @@ fn packs_need_outputs_that_have_them() {
     let scalar = check(&[501], &[&[1], &[0], &[1]], 0, 4);
     assert!(packs(&scalar));
     assert_eq!(scalar.words[7], 0b101);
-    // A transposed input is gathered, the output is written in packs.
+    // A transposed input is gathered; the output is written in packs.
     let transpose = check(&[64, 64], &[&[1, 64], &[64, 1]], 0, 4);
     assert!(packs(&transpose));
     assert_eq!((transpose.words[5], transpose.words[7]), (3, 0b10));

@@ -1,8 +1,8 @@
-//! `ultramarine.fused/1` and `/2`: each elementwise program is one kernel, whose source is
+//! `ultramarine.fused/1` and `/2`: each elementwise program becomes one kernel, whose source is
 //! generated here.
 //!
-//! An instruction calls the same function as the op's own kernel, and rounds to its dtype, so
-//! results are bitwise identical. Kernels depend only on dtypes and instructions; sizes, strides
+//! Each instruction calls the same function as the operation's own kernel and rounds to its dtype,
+//! so results are bitwise identical. Kernels depend only on dtypes and instructions; sizes, strides
 //! and constants are parameters.
 
 mod epilogue;
@@ -30,14 +30,14 @@ use ultramarine_abi::fused::Anchor;
 use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::{schema, status};
 
-/// The handling of programs, by `ULTRAMARINE_CUDA_FUSE`.
+/// The mode for programs, set by `ULTRAMARINE_CUDA_FUSE`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
-    /// `0`: programs are not accepted.
+    /// `0`: programs are disabled.
     Off,
-    /// `wait`: the kernels are ready when `prepare` returns.
+    /// `wait`: `prepare` returns when kernels are compiled.
     Wait,
-    /// Kernels are compiled in the background, and the plan is not ready until then.
+    /// Kernels are compiled in the background; until then, the program is not ready.
     Background,
 }
 
@@ -55,7 +55,7 @@ pub fn enabled() -> bool {
     mode() != Mode::Off
 }
 
-/// Makes the plan of a program, which may have an anchor. The context is current.
+/// Makes the plan of a program, optionally with an anchor. The context is current.
 pub fn prepare(
     device: &Device,
     program: Program,
@@ -91,7 +91,7 @@ pub fn prepare(
             )));
         }
     }
-    // If there is an epilogue, output 0 of the kernel is the workspace.
+    // With an epilogue, output 0 of the kernel is the workspace.
     let written = &outputs[usize::from(close.is_some())..];
     let flat = inputs.iter().chain(written).all(|d| d.contiguous);
     let fused = Fused::new(program, flat, close);
@@ -103,7 +103,7 @@ pub fn prepare(
     Ok(Plan::new(name, Box::new(fused)))
 }
 
-/// The end of a program.
+/// The operation at the end of a program.
 enum Close {
     Reduction(Epilogue),
     Norm(NormEpilogue),
@@ -112,7 +112,7 @@ enum Close {
 /// A prepared program.
 struct Fused {
     program: Program,
-    /// All tensors are contiguous.
+    /// True if all tensors are contiguous.
     flat: bool,
     pack: usize,
     kernels: Kernels<Variant>,
@@ -127,7 +127,7 @@ impl Fused {
         Self { program, flat, pack, kernels, of_random_bits, close }
     }
 
-    /// Returns the kernels that most commands need.
+    /// The kernels that most commands need.
     fn usual(&self) -> Vec<Variant> {
         if self.flat {
             return vec![Variant::Flat];
@@ -137,12 +137,12 @@ impl Fused {
         if self.pack > 1 { vec![walk(true), walk(false)] } else { vec![walk(false)] }
     }
 
-    /// Checks that the usual kernels are ready. If they have to be compiled, this is started, and
-    /// the failure reports it.
+    /// Checks that the usual kernels are compiled. If they are not, this starts their compilation
+    /// and fails with "not yet".
     fn ready(&self, device: &Device) -> Result<()> {
         if mode() == Mode::Wait {
             if self.close.is_some() {
-                // The choice of the kernel depends on sizes.
+                // The choice of the kernel depends on the sizes.
                 return Ok(());
             }
             return self.usual().into_iter().try_for_each(|v| self.kernel(device, v).map(|_| ()));
@@ -188,8 +188,8 @@ impl Fused {
         }
     }
 
-    /// Returns a mask of the inputs that are a single element, if all other tensors of the command
-    /// are single rows.
+    /// For a command whose tensors are each one contiguous row, a mask of the inputs that are a single
+    /// element instead. `None` for other commands.
     fn rows(&self, job: &Job<'_>) -> Option<u64> {
         let tensors = job.inputs.len() + job.outputs.len();
         let shape = job.outputs.first()?.shape;
@@ -205,12 +205,12 @@ impl Fused {
         fits.then_some(ones)
     }
 
-    /// Returns the elements in the packs of a block.
+    /// Elements that a block processes.
     fn tile(&self) -> u64 {
         u64::from(BLOCK) * (self.pack * source::unrolled(&self.program, self.pack)) as u64
     }
 
-    /// Returns true if the packs of all tensors are aligned.
+    /// True if the packs of all tensors are aligned.
     fn is_aligned<'a>(&self, mut views: impl Iterator<Item = &'a View<'a>>) -> bool {
         views.all(|v| v.is_aligned((self.pack as u64 * v.dtype.bytes()).min(16)))
     }
@@ -249,7 +249,7 @@ impl Fused {
         })
     }
 
-    /// Enqueues a kernel with the tensors, parameters of words, and the constants.
+    /// Enqueues a kernel with the tensors, parameters given as words, and the constants.
     fn launch(
         &self,
         job: &Job<'_>,
@@ -268,7 +268,7 @@ impl Fused {
             addresses.iter().map(|a| place(a)).collect();
         arguments.extend(parameters.iter().map(|p| place(p.as_ptr())));
         arguments.push(place(constants.as_ptr()));
-        // SAFETY: these are the parameters of `source::source`; layouts stay inside of the tensors.
+        // SAFETY: these are the parameters of `source::source`; layouts stay inside the tensors.
         unsafe { enqueue(job, kernel, grid, &mut arguments) }
     }
 }

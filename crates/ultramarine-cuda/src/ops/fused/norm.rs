@@ -1,9 +1,8 @@
 //! Programs whose anchor is a norm.
 //!
-//! If a row fits in the registers of a team, the kernel of the norm gets its elements from the
-//! program's function. It joins them in the same order as the norm by itself, so the result is
-//! bitwise identical. Otherwise, and while that kernel is being compiled, the value is written to
-//! the workspace, from which the norm reads it.
+//! If a row fits in the registers of a team, the norm's kernel gets its elements from the program's function. It joins
+//! them in the same order as the plain norm, so results are bitwise identical. Otherwise, and while the kernel is
+//! being compiled, the value is written to the workspace, and the norm reads it from there.
 
 use super::program::Program;
 use super::source::{self, NormVariant};
@@ -19,16 +18,16 @@ use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::schema::op;
 use ultramarine_abi::status;
 
-/// Bytes of parameters that every device and driver supports.
+/// Size of kernel parameters, in bytes, that every device and driver supports.
 const PARAMETERS: usize = 4096;
-/// Limit on the copies of an element's code in a kernel, multiplied by the code's weight.
+/// Maximum number of copies of an element's code in a kernel, times its weight.
 const MOST: u64 = 1024;
 
-/// The norm at the end of a program, computed in the same pass as the values that it reads.
+/// The norm at the end of a program, computed in the same pass as the values that it normalises.
 pub struct NormEpilogue {
     norm: Norm,
     kernels: Kernels<NormVariant>,
-    /// True if kernels are compiled when they are needed, instead of in the background.
+    /// Kernels are compiled when they are needed, not in the background.
     waits: bool,
 }
 
@@ -39,7 +38,7 @@ struct Single {
 }
 
 impl NormEpilogue {
-    /// Makes the anchor of a program. `inputs` are the operands after the value.
+    /// The norm that is the anchor of a program; `inputs` are its operands after the value.
     pub fn new(
         program: &Program,
         anchor: &Anchor,
@@ -62,7 +61,7 @@ impl NormEpilogue {
         Ok(Self { norm, kernels: Kernels::default(), waits })
     }
 
-    /// Makes the job of the norm alone, for the value at an address.
+    /// The plain norm of the value at an address.
     fn plain<'a>(
         &self,
         program: &Program,
@@ -78,8 +77,7 @@ impl NormEpilogue {
         Ok(part)
     }
 
-    /// Returns the kernel for one pass, if its result is bitwise identical to that of the norm
-    /// alone.
+    /// The one-pass kernel, if its results are bitwise identical to those of the plain norm.
     fn single(&self, program: &Program, job: &Job<'_>, plain: &Job<'_>) -> Result<Option<Single>> {
         let Rows::Team(alone, team) = self.norm.strategy(plain)? else { return Ok(None) };
         let (own, parameters) = job.inputs.split_at(program.inputs);
@@ -98,7 +96,7 @@ impl NormEpilogue {
         let along = fold.along.as_deref().unwrap_or_default();
         let one = along.iter().enumerate().fold(0, |mask, (k, s)| mask | u64::from(*s == 0) << k);
         let bias = self.norm.bias;
-        // The kernel's vector width is the team's.
+        // The kernel uses the team's vector size.
         let mut fold = fold;
         if u64::from(fold.variant.vector) != vector {
             fold.variant.vector = vector as u32;
@@ -112,8 +110,8 @@ impl NormEpilogue {
         source::norm_source(program, self.norm.rows.dtype, variant)
     }
 
-    /// Returns it if it is compiled. No graph is made before that, because the graph would keep the
-    /// other strategy.
+    /// The one-pass kernel, if it is compiled. Graphs wait for it, because a graph would otherwise
+    /// keep the slower way.
     fn ready(&self, program: &Program, job: &Job<'_>, plain: &Job<'_>) -> Result<Option<Single>> {
         let Some(single) = self.single(program, job, plain)? else { return Ok(None) };
         let source = || self.source(program, &single.variant);
@@ -135,7 +133,7 @@ impl NormEpilogue {
     pub fn workspace(&self, program: &Program, job: &Job<'_>) -> Result<u64> {
         let strides = row_major(job.output(0)?.shape);
         let plain = self.plain(program, job, (0, &strides), 0)?;
-        // Loading the ready kernels needs the context.
+        // Loading compiled kernels requires the device's context.
         let _entered = job.device.enter()?;
         Ok(match self.ready(program, job, &plain)? {
             Some(_) => 0,
@@ -148,7 +146,7 @@ impl NormEpilogue {
         Ok(self.norm.workspace(plain)?.next_multiple_of(256))
     }
 
-    /// Enqueues it. `map` writes the program's values to tensors, the inputs first.
+    /// Enqueues the norm; `map` writes the program's values to tensors, inputs first.
     pub fn run(
         &self,
         program: &Program,
@@ -165,7 +163,8 @@ impl NormEpilogue {
         }
         let strides = row_major(output.shape);
         let plain = self.plain(program, job, (0, &strides), 0)?;
-        // A kernel stays ready once it is, so the workspace has at least the requested size.
+        // A kernel that is ready stays ready, so the workspace has at least the size that was
+        // requested.
         if let Some(single) = self.ready(program, job, &plain)? {
             return self.launch(program, job, &single);
         }

@@ -1,33 +1,33 @@
-//! Programs of the ABI, after validation.
+//! Validated programs of the contract.
 
 use crate::launch::Dtype;
 use crate::ops::elementwise::rule::{self, Rule, Weight};
 use ultramarine_abi::fused::{self, Instruction, family};
 use ultramarine_abi::helper::{ProgramLimits, ProgramParts, Result};
 
-/// Limit on the instructions of a program.
+/// Maximum number of instructions of a program.
 pub const INSTRUCTIONS: usize = 64;
-/// Limit on the inputs.
+/// Maximum number of inputs.
 pub const INPUTS: usize = 24;
-/// Limit on the outputs.
+/// Maximum number of outputs.
 pub const OUTPUTS: usize = 8;
-/// Limit on the constants.
+/// Maximum number of constants.
 pub const CONSTANTS: usize = 32;
 
 /// An instruction of a [`Program`]. Operands are indices of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// A function of the kernels with this code, of one operand.
+    /// A unary function, by its code.
     Unary(u32, usize),
-    /// A function of the kernels with this code, of two operands.
+    /// A binary function, by its code.
     Binary(u32, usize, usize),
-    /// The second operand where the first is true, otherwise the third.
+    /// Selects the second operand where the first is true, otherwise the third.
     Select(usize, usize, usize),
     /// A conversion to another dtype.
     Cast(usize),
 }
 
-/// A validated program. Its values are numbered: inputs, then constants, then steps.
+/// A validated program of the contract. Values are numbered: inputs, then constants, then steps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
     /// Number of inputs.
@@ -45,10 +45,10 @@ pub struct Program {
 }
 
 impl Program {
-    /// Checks a program with inputs of these dtypes.
+    /// Validates a program with inputs of these dtypes.
     ///
     /// # Safety
-    /// The program's lists have the lengths that it says.
+    /// The program's lists have the stated lengths.
     pub unsafe fn of(given: &fused::Program, inputs: &[Dtype]) -> Result<Self> {
         let most = ProgramLimits {
             inputs: INPUTS,
@@ -80,7 +80,7 @@ impl Program {
         Ok(program)
     }
 
-    /// Returns an instruction and the dtype of its result. `None` if it is invalid.
+    /// An instruction and the dtype of its result; `None` if the instruction is invalid.
     fn step(&self, i: &Instruction) -> Option<(Step, Dtype)> {
         let to = Dtype::of(i.dtype)?;
         let dtype = |value: u16| self.dtypes.get(usize::from(value)).copied();
@@ -104,7 +104,7 @@ impl Program {
         Some((step, to))
     }
 
-    /// Returns the index of the first value of a step.
+    /// Index of the first step's value.
     pub fn first(&self) -> usize {
         self.inputs + self.constants
     }
@@ -114,13 +114,13 @@ impl Program {
         self.dtypes[self.outputs[i]]
     }
 
-    /// Dtypes of the tensors: inputs, then outputs, before the epilogue.
+    /// Dtypes of the tensors before the epilogue: inputs, then outputs.
     pub fn tensors(&self) -> Vec<Dtype> {
         let outputs = self.outputs.iter().map(|o| self.dtypes[*o]);
         self.dtypes[..self.inputs].iter().copied().chain(outputs).collect()
     }
 
-    /// Returns a rough estimate of the arithmetic instructions for an element.
+    /// The amount of code for an element: a rough number of arithmetic instructions.
     pub fn weight(&self) -> usize {
         let weight = |w: Weight| match w {
             Weight::Light => 1,
@@ -135,7 +135,7 @@ impl Program {
         self.steps.iter().map(step).sum()
     }
 
-    /// Returns a text that identifies the program, except for the epilogue.
+    /// A unique name, which does not include the epilogue.
     pub fn name(&self) -> String {
         let mut name = String::from("fused");
         for (i, dtype) in self.dtypes[..self.first()].iter().enumerate() {

@@ -1,5 +1,5 @@
-//! Programs that run in the kernel that makes random bits, and overwrite the bits: uniform and
-//! normal numbers, dropout.
+//! Programs that run in the kernel that makes random bits, and overwrite these bits: uniform and normal numbers,
+//! dropout.
 
 use super::program::Program;
 use super::source::{
@@ -12,20 +12,20 @@ use std::fmt::Write;
 
 const HEADERS: &[&str] =
     &functions_and::<3, { FUNCTIONS + 3 }>([headers::WALK, MOVES, random::HEADER]);
-/// Limit on the inputs.
+/// Maximum number of inputs.
 const INPUTS: usize = 8;
 
 /// The kernel of a program.
 #[derive(Clone, Copy, PartialEq)]
 pub struct Variant {
-    /// The index of the input with the bits.
+    /// The input that contains the random bits.
     pub bits: usize,
-    /// True if indices have 64 bits.
+    /// True for 64-bit indices.
     pub wide: bool,
 }
 
-/// Returns the index of the input with the bits of the previous command, if the program's only
-/// output has the bits' memory, and all tensors are contiguous.
+/// The input that contains the random bits of the previous command, if the program has one output, which uses the bits'
+/// memory. All tensors have to be contiguous.
 pub fn bits_of(program: &Program, first: &Job<'_>, job: &Job<'_>) -> Option<usize> {
     let bits = first.outputs.first()?;
     let [out] = &job.outputs[..] else { return None };
@@ -52,7 +52,7 @@ pub fn name(program: &Program, variant: Variant) -> String {
     format!("fused_random {}", arguments(program, variant))
 }
 
-/// Makes the source, in which `random_line` passes the bits to the program's function.
+/// The source: `random_line` passes the bits to the program's function.
 pub fn source(program: &Program, variant: Variant) -> Source {
     let (inputs, tensors) = (program.inputs, program.tensors());
     let list = |given: &str, one: &dyn Fn(usize) -> String| {

@@ -1,4 +1,4 @@
-//! CUDA C of programs: the function of an element, and the kernels that call it.
+//! Generates the CUDA C of programs: the function of an element, and the kernels around it.
 
 use super::layout;
 use super::program::{Program, Step};
@@ -11,7 +11,7 @@ use crate::program::Source;
 use std::fmt::Write;
 use ultramarine_abi::schema::{binary, unary};
 
-/// Comes after the functions.
+/// Header that comes after the functions.
 pub const MOVES: &str = include_str!("../../../kernels/fused.cuh");
 const HEADERS: &[&str] = &functions_and::<1, { FUNCTIONS + 1 }>([MOVES]);
 const FOLD_HEADERS: &[&str] = &functions_and::<2, { FUNCTIONS + 2 }>([MOVES, fold::HEADER]);
@@ -39,45 +39,45 @@ pub const fn functions_and<const N: usize, const ALL: usize>(
     all
 }
 
-/// Limit on the copies of an element's code in a kernel, multiplied by the code's weight.
+/// Maximum number of copies of an element's code in a kernel, times its weight.
 const MOST: usize = 512;
 
-/// The kernels of a program. The layouts of a command's tensors determine which one is used.
+/// The kernels of a program. The layouts of a command's tensors determine the variant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Variant {
-    /// All tensors are contiguous, and are accessed in packs.
+    /// All tensors are contiguous and accessed in packs.
     Flat,
-    /// The same for several commands at once.
+    /// The same, for several commands in one launch.
     Many {
-        /// Bit `k`: input `k` is a single element.
+        /// Bit `k`: input `k` has a single element.
         ones: u64,
     },
     /// Any strides.
     Walk {
-        /// True for packs along the innermost axis, otherwise single elements.
+        /// True for packs along the innermost axis, false for single elements.
         packs: bool,
-        /// Outer axes that the kernel holds.
+        /// Number of outer axes that the kernel supports.
         rank: usize,
-        /// Indices of 64 bits.
+        /// True for 64-bit indices.
         wide: bool,
     },
 }
 
-/// The kernel of a program that ends with a norm, in one pass.
+/// The kernel of a program that ends with a norm; it computes both in one pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NormVariant {
     /// The walk over the program's inputs, its further outputs, the norm's output and its parameters.
     pub fold: fold::Variant,
     /// The threads of a row.
     pub team: row_kernels::Team,
-    /// Bit `k`: tensor `k` has a single element for each row.
+    /// Bit `k`: tensor `k` has one element for a whole row.
     pub one: u64,
-    /// True for a layer norm with a bias.
+    /// True for a layer norm, which has a bias.
     pub bias: bool,
 }
 
-/// Returns the elements of a pack: 16 bytes of the narrowest dtype, but at most 32 bytes of the
-/// widest, and not more than the code allows.
+/// Elements of a pack: 16 bytes of the narrowest dtype, but at most 32 bytes of the widest, and
+/// fewer if the code would get too long.
 pub fn pack(program: &Program) -> usize {
     let bytes = || program.tensors().into_iter().map(|d| d.bytes() as usize);
     let (most, least) = (bytes().max().unwrap_or(1), bytes().min().unwrap_or(1));
@@ -88,8 +88,7 @@ pub fn pack(program: &Program) -> usize {
     pack
 }
 
-/// Returns the packs of each tensor that a thread processes at the same time: some 64 bytes of
-/// inputs.
+/// Packs of each tensor that a thread has in flight: about 64 bytes of inputs.
 pub fn unrolled(program: &Program, pack: usize) -> usize {
     let inputs = &program.dtypes[..program.inputs];
     let bytes: usize = inputs.iter().map(|d| d.bytes() as usize * pack).sum();
@@ -101,9 +100,9 @@ pub fn unrolled(program: &Program, pack: usize) -> usize {
     }
 }
 
-/// Makes `FusedFunction`. Constants are its members, and its operator gets the elements as stored.
-/// A step's value exists in its stored form (`s`) and in the form for computation (`v`). The
-/// compiler removes unused forms.
+/// `FusedFunction`: constants are its members, and the operator takes elements in their storage
+/// type. Each step has a stored value (`s`) and a value for arithmetic (`v`); the compiler removes
+/// unused ones.
 pub fn function(program: &Program) -> String {
     let mut text = String::from("struct FusedFunction {\n");
     let tag = |value: usize| program.dtypes[value].tag();
@@ -135,8 +134,8 @@ pub fn function(program: &Program) -> String {
     text
 }
 
-/// Returns true if elements are computed in pairs: all have the same half dtype, and pairs support
-/// the arithmetic.
+/// True if elements are computed in pairs: all values have the same half dtype, and the program contains
+/// operations that are available for pairs.
 fn in_pairs(program: &Program) -> bool {
     let first = program.dtypes[0];
     first.is_half()
@@ -144,7 +143,7 @@ fn in_pairs(program: &Program) -> bool {
         && program.steps.iter().any(|step| pair_expression(program, *step).is_some())
 }
 
-/// Makes the function of two elements at once, in words.
+/// The function of two elements at once, as packed words.
 fn pairs(program: &Program) -> String {
     let d = program.dtypes[0].tag();
     let inputs = (0..program.inputs).map(|i| format!("const u32 s{i}"));
@@ -165,7 +164,7 @@ fn pairs(program: &Program) -> String {
                 let name = rule::binary_name(code);
                 format!("bi_{name}<{d}>(pair_up<{d}>(s{a}, {k}), pair_up<{d}>(s{b}, {k}))")
             }
-            // A conversion does nothing here, because all values have the same dtype.
+            // Such steps do not occur, because all values have the same dtype.
             Step::Select(_, a, _) | Step::Cast(a) => format!("pair_up<{d}>(s{a}, {k})"),
         };
         let made = pair_expression(program, *step)
@@ -179,7 +178,7 @@ fn pairs(program: &Program) -> String {
     text
 }
 
-/// Returns the expression of a step, if pairs support it.
+/// The expression of a step that is available for pairs.
 fn pair_expression(program: &Program, step: Step) -> Option<String> {
     let d = program.dtypes[0].tag();
     Some(match step {
@@ -191,7 +190,7 @@ fn pair_expression(program: &Program, step: Step) -> Option<String> {
     })
 }
 
-/// Returns the expression of the value that a step stores.
+/// The expression whose value a step stores.
 fn expression(program: &Program, step: Step, to: &str) -> String {
     let tag = |value: usize| program.dtypes[value].tag();
     match step {
@@ -222,7 +221,7 @@ pub fn constants(program: &Program) -> String {
     format!("const FusedConstants<{}> constants", program.constants.max(1))
 }
 
-/// Makes the function `f` of the parameter's constants.
+/// Constructs the function `f` from the constants' parameter.
 pub fn make_function(program: &Program) -> String {
     let mut text = String::from("  FusedFunction f;\n");
     for i in 0..program.constants {
@@ -233,7 +232,7 @@ pub fn make_function(program: &Program) -> String {
     text
 }
 
-/// Returns the loop over the elements of packs called `x0`, `x1` and so on, with the suffix `[u]`.
+/// The loop over the elements of packs named `x0`, `x1` and so on, each indexed with `[u]`.
 fn calls(program: &Program, pack: usize) -> String {
     let tensors = program.inputs + program.outputs.len();
     let pairs = pack > 1 && in_pairs(program);
@@ -315,14 +314,14 @@ pub fn source(program: &Program, variant: Variant) -> Source {
         .bounded("FUSED_THREADS")
 }
 
-/// Returns the number of commands whose parameters fit into a kernel.
+/// Number of commands that fit in a kernel's parameters.
 pub fn many(program: &Program) -> usize {
     let rest = layout::PARAMETERS - 64 - 8 * program.constants.max(1);
     (rest / (8 * (program.inputs + program.outputs.len() + 2))).min(64)
 }
 
-/// Makes a kernel for tensors of a single row. Inputs in the mask `ones` have a single element.
-/// Full blocks have no branches between their loads.
+/// All tensors are one contiguous row, except inputs in the mask `ones`, which have a single element. Full blocks have no
+/// branches between their loads.
 fn flat(text: &mut String, program: &Program, pack: usize, u: usize, (block, ones): (&str, u64)) {
     let tensors = program.inputs + program.outputs.len();
     let (inputs, outputs) = (0..program.inputs, program.inputs..tensors);
@@ -411,12 +410,12 @@ fn walked(text: &mut String, program: &Program, pack: usize, u: usize, wide: boo
     text.push_str("    }\n  }\n");
 }
 
-/// Makes the functor of `reduce.cuh` that returns values of output 0 and writes the other outputs.
-/// Its tensors are the inputs, followed by those outputs.
+/// The functor for `reduce.cuh` that returns values of output 0 and writes the other outputs. Its
+/// tensors are the inputs, followed by the other outputs.
 fn functor(program: &Program, variant: &fold::Variant) -> String {
     let tensors = program.tensors();
     let (inputs, value) = (program.inputs, tensors[program.inputs].tag());
-    // Places in the list without output 0.
+    // Indices in the list of outputs without output 0.
     let others: Vec<(usize, &str)> =
         tensors[inputs + 1..].iter().enumerate().map(|(i, d)| (inputs + i, d.tag())).collect();
     let (count, vector, index) = (inputs + others.len(), variant.vector, variant.index());
@@ -475,7 +474,7 @@ fn functor(program: &Program, variant: &fold::Variant) -> String {
     text
 }
 
-/// Makes the source of an epilogue by an op such as `Sum<F32>`, in one pass.
+/// The source of a one-pass epilogue with an operation such as `Sum<F32>`.
 pub fn fold_source(program: &Program, op: &str, variant: &fold::Variant) -> Source {
     let tensors = program.tensors();
     let (mut pointers, mut members) = (String::new(), String::new());
@@ -497,7 +496,7 @@ pub fn fold_source(program: &Program, op: &str, variant: &fold::Variant) -> Sour
         .bounded(256)
 }
 
-/// Makes the source of a norm of output 0, for a dtype, in one pass.
+/// The source of a one-pass norm of output 0, which has the given dtype.
 pub fn norm_source(program: &Program, dtype: Dtype, variant: &NormVariant) -> Source {
     let NormVariant { fold, team, one, bias } = variant;
     let tensors = program.tensors();

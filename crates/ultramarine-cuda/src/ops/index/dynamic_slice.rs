@@ -1,5 +1,5 @@
-//! DYNAMIC_SLICE and DYNAMIC_SLICE_UPDATE: a window is moved in words of up to 16 bytes. The kernel
-//! that moves it also reads its starts.
+//! DYNAMIC_SLICE and DYNAMIC_SLICE_UPDATE. A window is moved in words of up to 16 bytes; the kernel that moves it
+//! reads its start indices.
 
 use super::{MOST, rank_of, widen, word};
 use crate::launch::{
@@ -18,19 +18,20 @@ const HEADERS: &[&str] = &[
 ];
 
 struct DynamicSlice {
-    /// The axis of each start.
+    /// The axis of each start index.
     axes: Vec<usize>,
     starts: Dtype,
     bytes: u64,
-    /// Copies the source to the output, for an update.
+    /// For an update, the copy of the source into the output.
     copy: Option<Box<dyn Work>>,
     kernels: Kernels<Variant>,
 }
 
-/// Limit on the windows of a launch: usually those of keys and values.
+/// Maximum number of windows in a launch: keys and values make two.
 const MOST_TOGETHER: usize = 2;
 
-/// Identifies a kernel: the axes of a window, the bytes of a word, whether indices have 32 bits, and windows of a launch.
+/// Identifies a kernel: the number of a window's axes, the bytes of a word, whether indices have 32 bits, and the number
+/// of windows in a launch.
 type Variant = (usize, u64, bool, usize);
 
 /// DYNAMIC_SLICE and DYNAMIC_SLICE_UPDATE.
@@ -75,7 +76,8 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
 }
 
 impl DynamicSlice {
-    /// The kernel that moves a window from or to `whole` as one of `several`, its arguments, and its elements.
+    /// The kernel that moves a window from or to `whole`, as one of `several`; its arguments; and the number
+    /// of elements.
     fn window(&self, job: &Job<'_>, several: usize) -> Result<(Variant, Vec<u64>, u64)> {
         let (out, starts) = (job.output(0)?, job.input(1)?);
         let (whole, from) = match self.copy {
@@ -94,7 +96,7 @@ impl DynamicSlice {
         }
         let mut window = Axes::join(shape, [from.strides, out.strides]);
         let limits: Vec<i64> = self.axes.iter().map(|a| whole.shape[*a] - shape[*a] + 1).collect();
-        // If a window has only one possible position, its start does not matter.
+        // If a window fits at only one position, its start does not matter.
         let step = |(a, limit): (&usize, &i64)| if *limit > 1 { whole.strides[*a] } else { 0 };
         let mut steps: Vec<i64> = self.axes.iter().zip(&limits).map(step).collect();
         let factor = widen(&mut window, self.bytes, &steps, [from.address, out.address]);
@@ -107,7 +109,7 @@ impl DynamicSlice {
         Ok(((rank, bytes, small, several), words, window.len()))
     }
 
-    /// Moves windows by one launch. Returns false if their kernels differ.
+    /// Moves several windows in one launch. Returns false if their kernels differ.
     fn move_windows(&self, jobs: &[Job<'_>]) -> Result<bool> {
         let all = as_one(jobs, |job| self.window(job, jobs.len()))?;
         let (Some(job), Some((variant, words, elements))) = (jobs.first(), all) else {
@@ -146,7 +148,7 @@ impl Work for DynamicSlice {
     }
 
     fn run_together(&self, jobs: &[Job<'_>]) -> Result<bool> {
-        // A replay may have other memory.
+        // A replay may use other memory.
         Ok(jobs.iter().all(is_in_place) && self.move_windows(jobs)?)
     }
 }

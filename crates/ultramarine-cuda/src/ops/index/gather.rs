@@ -1,8 +1,8 @@
-//! GATHER and GATHER_AXIS: elements are moved without interpreting them.
+//! GATHER and GATHER_AXIS. Elements are moved without interpreting them.
 //!
-//! A thread moves words of up to 16 bytes, depending on how many bytes of a slice are contiguous in
-//! source and output. One or two index arrays are read where the slices are moved. For more arrays,
-//! the positions are first written to the workspace.
+//! A thread moves words of up to 16 bytes; the width depends on how much of a slice is contiguous
+//! in source and output. One or two index arrays are read by the kernel that moves the slices. With
+//! more arrays, offsets are first written to the workspace.
 
 use super::{MOST, OffsetKernels, Picks, rank_of, widen, word};
 use crate::launch::{Axes, Dtype, Grid, Job, OpRequest, RankVariant, View, Work, launch};
@@ -20,7 +20,7 @@ const HEADERS: &[&str] = &[
 
 struct Gather {
     picks: Picks,
-    /// The arrays' dtype, if they are read where the slices are moved.
+    /// The arrays' dtype, if the kernel that moves slices reads them.
     direct: Option<Dtype>,
     bytes: u64,
     kernels: Kernels<Variant>,
@@ -37,9 +37,9 @@ struct GatherAxis {
 /// Identifies a kernel of a gather.
 #[derive(Clone, Copy, PartialEq)]
 struct Variant {
-    /// Index arrays that are read where slices are moved.
+    /// Number of index arrays that the kernel reads.
     arrays: usize,
-    /// Of the positions and of a slice.
+    /// Ranks of the positions and of a slice.
     ranks: [usize; 2],
     /// Bytes of a word.
     word: u64,
@@ -72,7 +72,7 @@ pub fn prepare_gather(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
 }
 
 impl Gather {
-    /// Moves the slices, `N` index arrays being read on the way.
+    /// Moves the slices; the kernel reads the `N` index arrays itself.
     fn move_picked<const N: usize, const K: usize>(&self, job: &Job<'_>, x: Dtype) -> Result<()> {
         let (source, out, picks) = (job.input(0)?, job.output(0)?, &self.picks);
         let strides: Vec<Vec<i64>> =
@@ -112,7 +112,7 @@ impl Gather {
         launch!(job, &kernel, grid; source.address, out.address, given[..], outer[..], inner[..])
     }
 
-    /// Moves the slices at positions that were written before.
+    /// Moves the slices whose offsets were written to the workspace.
     fn move_placed(&self, job: &Job<'_>) -> Result<()> {
         let (source, out, picks) = (job.input(0)?, job.output(0)?, &self.picks);
         let mut positions = Axes::join(&out.shape[..picks.split], [&out.strides[..picks.split]]);
@@ -146,7 +146,7 @@ impl Gather {
 /// The way in which slices are moved.
 struct Moved {
     slice: Axes<2>,
-    /// Elements of a word.
+    /// Elements per word.
     factor: i64,
     small: bool,
 }
@@ -212,7 +212,7 @@ pub fn prepare_gather_axis(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     Ok(Box::new(GatherAxis { axis, index: indices.dtype, bytes, kernels: Kernels::default() }))
 }
 
-/// Returns the strides of the tensor as if it were broadcast along axes with one element.
+/// The tensor's strides, with 0 along axes where it has one element.
 pub fn broadcast(view: &View<'_>) -> Vec<i64> {
     let each = view.shape.iter().zip(view.strides);
     each.map(|(size, stride)| if *size == 1 { 0 } else { *stride }).collect()

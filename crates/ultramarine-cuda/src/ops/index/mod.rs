@@ -1,5 +1,5 @@
-//! Indexing: index arrays, the offsets that they denote, and slices that are moved in words as wide
-//! as possible.
+//! Indexing: index arrays, the offsets that they address, and slices, which are moved in words as
+//! wide as their layout allows.
 
 mod dynamic_slice;
 pub mod gather;
@@ -23,25 +23,25 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     }
 }
 
-/// Headers of the kernels that look at index arrays.
+/// Headers of the kernels that read index arrays.
 pub const HEADERS: &[&str] =
     &[headers::NUMBER, headers::WALK, include_str!("../../../kernels/index/indices.cuh")];
 
-/// Limit on the number of elements and on their distance for 32-bit arithmetic.
+/// Maximum number of elements, and maximum offset, for 32-bit arithmetic.
 pub const MOST: u64 = 1 << 30;
 
-/// The index arrays of a gather or scatter, which denote the beginnings of slices of a tensor.
+/// The index arrays of a gather or scatter. They address the starts of slices of a tensor.
 pub struct Picks {
     /// Number of index arrays.
     pub arrays: usize,
-    /// Dimensions of each.
+    /// Number of dimensions of each array.
     pub split: usize,
     /// The axis that each addresses.
     pub axes: Vec<usize>,
 }
 
 impl Picks {
-    /// Checks attributes against the index arrays, which follow input 0. `rank` is that of the
+    /// Checks attributes against the arrays, which follow input 0. `rank` is the rank of the
     /// indexed tensor, and `slices` describes the tensor of all slices.
     pub fn of(
         request: &OpRequest<'_>,
@@ -91,27 +91,27 @@ impl Picks {
         each.map(|(size, stride)| if *size == 1 { 0 } else { *stride }).collect()
     }
 
-    /// True if 32-bit arithmetic reaches every index of the arrays.
+    /// True if 32-bit arithmetic can address every index of the arrays.
     pub fn is_small(&self, job: &Job<'_>) -> bool {
         job.inputs.iter().skip(1).take(self.arrays).all(|array| array.span() <= MOST)
     }
 
-    /// Returns the number of positions on the axis of array `k` at which a slice can begin.
+    /// Number of valid start positions of a slice on the axis of array `k`.
     pub fn limit(&self, k: usize, whole: &View<'_>, slices: &View<'_>) -> i64 {
         let axis = self.axes[k];
         whole.shape[axis] - slices.shape[self.split + axis] + 1
     }
 }
 
-/// Returns the rank of kernels that make two or three walks. There are fewer variants than for
+/// The rank of kernels with two or three walks. It has fewer choices than
 /// [`crate::launch::rank_for`].
 pub fn rank_of(axes: usize) -> usize {
     [1, 2, 4].into_iter().find(|rank| *rank >= axes).unwrap_or(MAX_AXES)
 }
 
-/// Returns how many elements of `bytes` bytes form a word of up to 16 bytes. The walk of a slice
-/// then counts words. `steps` are the other strides that have to be multiples of it, and
-/// `addresses` are the tensors' beginnings.
+/// Chooses words of up to 16 bytes in place of elements, and returns how many elements of `bytes`
+/// bytes make a word. Afterwards, the walk of a slice counts in words. The other strides, `steps`,
+/// have to be multiples of a word, and so do the start addresses of the tensors.
 pub fn widen(slice: &mut Axes<2>, bytes: u64, steps: &[i64], addresses: [u64; 2]) -> i64 {
     let Some(last) = slice.count.checked_sub(1) else { return 1 };
     if slice.stride[0][last] != 1 || slice.stride[1][last] != 1 {
@@ -136,7 +136,7 @@ pub fn widen(slice: &mut Axes<2>, bytes: u64, steps: &[i64], addresses: [u64; 2]
     factor
 }
 
-/// The type of a word of so many bytes.
+/// The type of a word of `bytes` bytes.
 pub fn word(bytes: u64) -> &'static str {
     match bytes {
         1 => "u8",
@@ -147,14 +147,14 @@ pub fn word(bytes: u64) -> &'static str {
     }
 }
 
-/// The kernels that write places to memory.
+/// The kernels that write offsets to memory.
 #[derive(Default)]
 pub struct OffsetKernels(Kernels<(usize, bool, Dtype, bool)>);
 
 impl OffsetKernels {
     /// Writes the offset of each position: the sum of the indices, each multiplied by its step.
-    /// `nowhere` marks positions with an index that is out of range. Without it, such indices are
-    /// clamped.
+    /// Positions with an index out of bounds get the offset `nowhere`. If `nowhere` is `None`, such
+    /// indices are clamped.
     #[allow(clippy::too_many_arguments)]
     pub fn write(
         &self,
@@ -171,7 +171,7 @@ impl OffsetKernels {
             let bytes = picks.positions(slices) * if small { 4 } else { 8 };
             let count =
                 usize::try_from(bytes).map_err(|_| Failure::invalid("too many positions"))?;
-            // SAFETY: the workspace was asked to be so large.
+            // SAFETY: the workspace was requested with this size.
             return unsafe { job.fill(to, 0, 1, count) };
         }
         for (k, step) in steps.iter().enumerate() {
@@ -200,7 +200,7 @@ impl OffsetKernels {
     }
 }
 
-/// The dtype of all index arrays of a request, if it is one.
+/// The common dtype of all index arrays of a request, if they have one.
 pub fn one_dtype(request: &OpRequest<'_>, arrays: usize) -> Option<Dtype> {
     let mut all = request.inputs.iter().skip(1).take(arrays).map(|d| d.dtype);
     let first = all.next()?;
@@ -220,7 +220,7 @@ mod tests {
         let mut row = slice(&[1, 100], [&[100, 1], &[100, 1]]);
         assert_eq!(widen(&mut row, 4, &[100, 100], [256, 512]), 4);
         assert_eq!((row.count, row.size[0]), (1, 25));
-        // The strides, or an address, allow only smaller words.
+        // One misaligned stride or address limits the word.
         let mut row = slice(&[1, 100], [&[100, 1], &[100, 1]]);
         assert_eq!(widen(&mut row, 4, &[102, 100], [256, 512]), 2);
         let mut row = slice(&[1, 100], [&[100, 1], &[100, 1]]);

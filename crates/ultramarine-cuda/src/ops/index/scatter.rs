@@ -1,16 +1,18 @@
 //! SCATTER and SCATTER_AXIS.
 //!
-//! First, the source is copied to the output. Then every update gets the number of its target. The
-//! following steps are deterministic, whatever the order of threads:
+//! The output is first set to the source. Then every update gets the index of its target. The next
+//! step depends on the operation; it is deterministic, whatever the order of threads:
 //!
-//! * Updates that cannot share a target, and updates whose order does not affect the result (sums
-//! and extremes of 32- and 64-bit integers, bools), are combined at once, by atomic operations if
-//! they may share a target. * SET finds the last position of each target by an atomic maximum, and
-//! writes only that position. * All others, which are floating-point sums, are sorted by target.
-//! Chunks of the sorted positions are summed, for all elements of adjacent slices. If a target
-//! spans several chunks, their sums are added in order. Halves are added in float32 and rounded
-//! once. * Along an axis with many lanes, or with few updates in each lane, one thread processes
-//! each lane.
+//! * updates are combined directly if no two can meet, or if their order cannot affect the result
+//!   (sums and extremes of 32- and 64-bit integers, bools); atomic operations are used if they may
+//!   meet;
+//! * SET finds the last position of each target with an atomic maximum, and only the update at that
+//!   position writes;
+//! * all others, which are sums of floats, are sorted by target. The sorted positions are divided
+//!   into chunks. Each chunk is summed for all elements of its slices, and a target in several
+//!   chunks adds the chunks' sums in order. Half dtypes are added in float32 and rounded once;
+//! * along an axis with many lanes, or with few updates in each lane, one thread processes each
+//!   lane.
 
 use super::gather::broadcast;
 use super::{MOST, OffsetKernels, Picks, rank_of, widen, word};
@@ -28,7 +30,7 @@ const HEADERS: &[&str] = &[
     include_str!("../../../kernels/index/scatter.cuh"),
 ];
 
-/// The target of the indices.
+/// How indices address the target.
 enum Addressed {
     Slices(Picks),
     Axis(usize, Dtype),
@@ -44,36 +46,36 @@ struct Scatter {
     kernels: Kernels<Variant>,
 }
 
-/// Identifies a kernel of a scatter: the template, the rank, whether indices have 32 bits,
-/// elements of a pack.
+/// Identifies a kernel of a scatter: the template, the rank, whether indices have 32 bits, and the
+/// number of elements in a pack.
 type Variant = (&'static str, usize, bool, i64);
 
 /// The way in which updates are combined.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Strategy {
-    /// One thread for each lane.
+    /// One thread per lane.
     Lanes,
-    /// Words are written. If updates may share a target, the last position's word.
+    /// Words are written; if updates may meet, only the update at the last position writes.
     Words { meet: bool },
-    /// Each update independently.
+    /// Each update separately.
     Each,
     /// Sorted, in chunks of `chunk` positions.
     Sorted { chunk: u64 },
 }
 
-/// A command as its kernels see it.
+/// A command in the form that its kernels use.
 struct Layout {
     strategy: Strategy,
     small: bool,
-    /// The updates: positions of slices, or of all elements.
+    /// The updates: positions of slices, or of single elements.
     positions: Axes<1>,
-    /// A slice in updates and output, counted in packs of `pack` elements.
+    /// A slice in updates and output, in packs of `pack` elements.
     slice: Axes<2>,
     pack: i64,
-    /// The targets in the output, and how many there are.
+    /// The targets in the output, and their number.
     targets: Axes<1>,
     count: i64,
-    /// Offsets of slices, if their elements become separate positions.
+    /// Workspace offset of the slices' offsets, if slices' elements become separate positions.
     spread: Option<u64>,
     at: u64,
     winners: u64,
@@ -143,20 +145,20 @@ fn prepare(request: &OpRequest<'_>, addressed: Addressed, code: u32) -> Result<B
     }))
 }
 
-/// Bytes of the type that is used for computing with the dtype.
+/// Bytes of the type that is used to accumulate the dtype.
 fn accumulator(dtype: Dtype) -> u64 {
     if dtype.is_half() { 4 } else { dtype.bytes() }
 }
 
-/// Returns true if the order of updates cannot affect the result, and the device can combine them
-/// atomically.
+/// True if the order of updates cannot affect the result, and the device has an atomic operation
+/// for it.
 fn is_atomic(code: u32, dtype: Dtype) -> bool {
     let integer = dtype.is_integer() && dtype.bytes() >= 4;
     code != scatter::SET && (dtype == Dtype::Bool || (integer && code != scatter::PROD))
 }
 
-/// Returns the number of sorted positions in a chunk: enough chunks for the device, but not too
-/// many for targets that span all chunks.
+/// Number of sorted positions in a chunk: there should be enough chunks for the device, but not too
+/// many for a target that occurs in all of them.
 fn chunk(positions: u64) -> u64 {
     (positions.isqrt() / 4).next_power_of_two().clamp(32, 256)
 }
@@ -176,7 +178,7 @@ impl Scatter {
                 return Strategy::Lanes;
             }
         }
-        // Memory for a winner per target would be too much if there are many more targets than
+        // A winner for each target takes too much memory if there are many more targets than
         // updates.
         let winners = targets <= 64 * positions + (1 << 20);
         match self.op {
@@ -269,7 +271,7 @@ impl Scatter {
         })
     }
 
-    /// Writes the target number of every update to the workspace.
+    /// Writes the target index of every update to the workspace.
     fn find_targets(&self, job: &Job<'_>, layout: &Layout, work: u64) -> Result<()> {
         let (updates, out) = (self.updates(job)?, job.output(0)?);
         let (small, at, nowhere) = (layout.small, work + layout.at, layout.count);
@@ -337,8 +339,8 @@ impl Scatter {
         }
     }
 
-    /// The kernel of `template`, whose places are the layout's, and these. `types` are its types before
-    /// the two that all have; `@` is the type of indices.
+    /// The kernel of `template` for the layout. `types` are its template arguments before the two that
+    /// all kernels have; `@` stands for the type of indices.
     fn kernel(
         &self,
         job: &Job<'_>,
@@ -372,7 +374,7 @@ impl Scatter {
         if meet {
             let i = index(!layout.small);
             let bytes = nowhere as usize * if layout.small { 4 } else { 8 };
-            // SAFETY: the workspace was asked to be so large.
+            // SAFETY: the workspace was requested with this size.
             unsafe { job.fill(winners, 0, 1, bytes) }?;
             let variant = ("find_winners", 1, layout.small, 1);
             let kernel = self.kernels.get(&job.device.programs, variant, || {
@@ -415,7 +417,7 @@ impl Scatter {
         sort.run(job, &self.keys, work + layout.at, work)?;
         let [sorted, order] = sort.sorted().map(|at| work + at);
         let (left, nowhere, t) = (work + layout.left, layout.count, self.dtype.tag());
-        // No space: parameters are parted at ", ".
+        // There must be no space here, because parameters are split at ", ".
         let types = format!("{t},{},{}", self.op, layout.pack);
         let (kernel, words) = self.kernel(
             job,
@@ -424,7 +426,8 @@ impl Scatter {
             &types,
             &format!("const {t}::T *updates, {t}::T *out, const @ *sorted, const @ *order, Sum<{types}> *left, @ chunk"),
         )?;
-        // The kernels' chunks are as wide as their indices; a small number is in its lower half.
+        // The kernels' chunk count has the width of their indices. A small number is in the lower
+        // half of the word.
         let chunks = layout.positions.len().div_ceil(chunk);
         let grid = Grid::over(job.device, chunks * layout.slice.len(), 1);
         launch!(job, &kernel, grid; updates, out, sorted, order, left, chunk, nowhere, words[..])?;

@@ -9,13 +9,13 @@ use core::ffi::{c_int, c_void};
 use ultramarine_abi::helper::Result;
 use ultramarine_abi::schema::op;
 
-/// The common part of a command's calls. What they read and write is the workspace that was laid out for them, or a result
-/// that is as long as its matrices.
+/// The common parts of a command's library calls. They read and write only the workspace that was laid out for them, and
+/// results that are as long as their matrices.
 pub struct Calls<'a, 'j> {
     pub job: &'a Job<'j>,
     pub sizes: Sizes,
     pub parts: Parts,
-    /// Elements of the library's workspace.
+    /// Elements of the library's own workspace.
     pub own: i64,
     pub dtype: Dtype,
     pub upper: bool,
@@ -25,13 +25,13 @@ pub(super) fn pointer(address: u64) -> *mut c_void {
     address as usize as *mut c_void
 }
 
-/// The triangle of the transpose.
+/// The triangle in the transpose.
 fn flipped(upper: bool) -> c_int {
     if upper { LOWER } else { UPPER }
 }
 
 impl Decomposition {
-    /// Elements of workspace that the library wants.
+    /// Elements of workspace that the library requires.
     pub fn elements(&self, job: &Job<'_>, sizes: &Sizes) -> Result<i64> {
         let solvers = self.solvers(job)?;
         let (table, _) = solvers.routines(self.dtype);
@@ -44,7 +44,7 @@ impl Decomposition {
         let with = c_int::from(self.op != op::EIGVALSH);
         let econ = c_int::from(sizes.left + sizes.right == 2 * sizes.k());
         let (mut most, mut size) = (0, 0);
-        // SAFETY: sizes alone are looked at; the places are valid.
+        // SAFETY: only the sizes are used; the output pointers are valid.
         unsafe {
             match self.op {
                 op::CHOLESKY if !batched => {
@@ -61,7 +61,7 @@ impl Decomposition {
                     let code = (table.orgqr_size)(solver, m, k, k, none, m, none, &mut size);
                     check("cusolverDnorgqr_bufferSize", code)?;
                 }
-                // Of the transpose, (n, m).
+                // Sizes of the transpose, (n, m).
                 op::SVD | op::SINGULAR_VALUES if batched => {
                     let code = (table.gesvdj_batched_size)(
                         solver,
@@ -131,7 +131,7 @@ impl Calls<'_, '_> {
         self.job.workspace + part
     }
 
-    /// Element `i` of matrices of so many elements each.
+    /// The address of matrix `i`, where each matrix has `elements` elements.
     fn of(&self, first: u64, elements: i64, i: i64) -> *mut c_void {
         pointer(first + (elements * i) as u64 * self.dtype.bytes())
     }
@@ -144,12 +144,13 @@ impl Calls<'_, '_> {
         pointer(self.at(self.parts.own))
     }
 
-    /// A fault of an earlier kernel explains a failure better.
+    /// Reports the fault of an earlier kernel, if there is one, because it explains the failure
+    /// better.
     fn told(&self, result: Result<()>) -> Result<()> {
         result.map_err(|own| self.job.fault().unwrap_or(own))
     }
 
-    /// The factors, over the matrices at an address.
+    /// Computes the factors, and overwrites the matrices at an address with them.
     pub fn cholesky(&self, solvers: &Solvers, to: u64) -> Result<()> {
         let (table, _) = solvers.routines(self.dtype);
         let handles = solvers.handles(self.job)?;
@@ -159,7 +160,7 @@ impl Calls<'_, '_> {
             if self.sizes.at_once(op::CHOLESKY) {
                 let all = pointer(self.at(self.parts.addresses[0]));
                 let count = self.sizes.count as c_int;
-                // SAFETY: by the type's promise, here and in all that follows.
+                // SAFETY: guaranteed by the type's invariants, here and in all functions below.
                 let code = unsafe {
                     (table.potrf_batched)(handles.solver, uplo, n, all, n, self.info(0), count)
                 };
@@ -179,7 +180,7 @@ impl Calls<'_, '_> {
         self.told(run())
     }
 
-    /// The factors and the pivots.
+    /// Computes the factors and the pivots.
     pub fn lu(&self, solvers: &Solvers) -> Result<()> {
         let (table, blas) = solvers.routines(self.dtype);
         let handles = solvers.handles(self.job)?;
@@ -209,7 +210,7 @@ impl Calls<'_, '_> {
         self.told(run())
     }
 
-    /// R above the diagonal, and the reflections that Q is made of.
+    /// Computes R above the diagonal, and the reflections that make up Q.
     pub fn reflections(&self, solvers: &Solvers) -> Result<()> {
         let (table, _) = solvers.routines(self.dtype);
         let handles = solvers.handles(self.job)?;
@@ -228,7 +229,7 @@ impl Calls<'_, '_> {
         self.told((0..self.sizes.count).try_for_each(run))
     }
 
-    /// Q, over the reflections.
+    /// Computes Q, and overwrites the reflections with it.
     pub fn orthonormal(&self, solvers: &Solvers) -> Result<()> {
         let (table, _) = solvers.routines(self.dtype);
         let handles = solvers.handles(self.job)?;
@@ -247,8 +248,8 @@ impl Calls<'_, '_> {
         self.told((0..self.sizes.count).try_for_each(run))
     }
 
-    /// Singular values and vectors of the transposes. Values alone take as long, and cuSOLVER writes over the place of the
-    /// vectors all the same.
+    /// Computes the singular values and vectors of the transposes. Values alone would take as long, and cuSOLVER
+    /// overwrites the memory of the vectors in either case.
     pub fn svd(&self, solvers: &Solvers) -> Result<()> {
         let (table, _) = solvers.routines(self.dtype);
         let handles = solvers.handles(self.job)?;
@@ -316,7 +317,7 @@ impl Calls<'_, '_> {
         self.told(run())
     }
 
-    /// Eigenvalues and, over the matrices, eigenvectors of the transposes.
+    /// Computes the eigenvalues of the transposes and, over the matrices, their eigenvectors.
     pub fn eigh(&self, solvers: &Solvers, with: bool) -> Result<()> {
         let (table, _) = solvers.routines(self.dtype);
         let handles = solvers.handles(self.job)?;
@@ -371,14 +372,15 @@ impl Calls<'_, '_> {
         self.told(run())
     }
 
-    /// Solutions, over the right sides at an address: of the transposed system, `x^T a^T = b^T`.
+    /// Computes solutions, and overwrites the right-hand sides at an address with them. It solves
+    /// the transposed system, `x^T a^T = b^T`.
     pub fn triangular(&self, solvers: &Solvers, to: u64) -> Result<()> {
         let (_, blas) = solvers.routines(self.dtype);
         let handles = solvers.handles(self.job)?;
         let handles = locked(&handles);
         let (uplo, [n, k]) =
             (flipped(self.upper), [self.sizes.n, self.sizes.left].map(|n| n as c_int));
-        // 1 of the dtype, in host memory.
+        // The number 1 in the dtype, in host memory.
         let one: [u64; 2] = match self.dtype {
             Dtype::Float64 => [1f64.to_bits(), 0],
             _ => [u64::from(1f32.to_bits()), 0],

@@ -1,4 +1,5 @@
-//! EIG and EIGVALS by cuSOLVER's `Xgeev`, which it has since CUDA 12.6. Matrices are done one by one, partly by the host.
+//! EIG and EIGVALS by cuSOLVER's `Xgeev`, which exists since CUDA 12.6. Matrices are processed one by one, partly on the
+//! host.
 
 use super::calls::pointer;
 use super::kernels::{Around, Flaw, Keep};
@@ -20,7 +21,7 @@ struct Eig {
     with_vectors: bool,
     copy: Box<dyn Work>,
     around: Around,
-    /// Of vectors, or of values.
+    /// Kernels that store vectors (true) or values (false).
     store: Kernels<bool>,
 }
 
@@ -49,7 +50,8 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     Ok(Box::new(Eig { dtype, with_vectors, copy, around, store }))
 }
 
-/// `cudaDataType` of a dtype (float32, float64 or complex64), or of its complex numbers.
+/// `cudaDataType` of a dtype (float32, float64 or complex64), or of the corresponding complex
+/// dtype.
 fn geev_type(dtype: Dtype, complex: bool) -> c_int {
     const OF_COMPLEX: c_int = 4;
     match dtype {
@@ -59,7 +61,7 @@ fn geev_type(dtype: Dtype, complex: bool) -> c_int {
     }
 }
 
-/// Places in the workspace, and bytes of it.
+/// Offsets in the workspace, and its size in bytes.
 struct Parts {
     matrices: u64,
     values: u64,
@@ -74,12 +76,12 @@ struct Geev {
     n: i64,
     dtype: Dtype,
     with_vectors: bool,
-    /// Bytes of workspace on the device and in host memory.
+    /// Bytes of the library's workspace on the device and in host memory.
     own: [usize; 2],
 }
 
 impl Geev {
-    /// Asks the library for its workspaces. The device's context is current.
+    /// Queries the sizes of the library's workspaces. The device's context is current.
     fn new(
         solvers: &Solvers,
         job: &Job<'_>,
@@ -92,8 +94,8 @@ impl Geev {
         Ok(made)
     }
 
-    /// Computes values and vectors at addresses: of the matrix, of the values, of the vectors and of the library's word. Without
-    /// workspaces, on the device and of the host, only their sizes are asked for.
+    /// Computes values and vectors. The addresses are those of the matrix, the values, the vectors and the library's status
+    /// word. Without workspaces (on the device and the host), only their sizes are queried.
     fn call(
         &mut self,
         solvers: &Solvers,
@@ -109,7 +111,8 @@ impl Geev {
         let (n, with, null) = (self.n, i32::from(self.with_vectors), std::ptr::null_mut());
         let [of_a, of_w] = [geev_type(self.dtype, false), geev_type(self.dtype, true)];
         let mut parameters: Handle = null;
-        // SAFETY: the places are valid; matrices and workspaces are as long as the library says.
+        // SAFETY: the output pointers are valid; matrices and workspaces have the lengths that the
+        // library requires.
         let code = unsafe {
             check("cusolverDnCreateParams", (table.create)(&mut parameters))?;
             let (solver, p) = (handles.solver, parameters);
@@ -152,7 +155,7 @@ impl Geev {
 }
 
 impl Eig {
-    /// Matrices, and their side.
+    /// The number of matrices, and their side.
     fn sizes(&self, job: &Job<'_>) -> Result<[i64; 2]> {
         let shape = job.input(0)?.shape;
         let wrong = || Failure::invalid(format!("eigenvalues of {shape:?}"));
@@ -180,7 +183,7 @@ impl Eig {
         Parts { matrices, values, vectors, info, own, total }
     }
 
-    /// Bytes of a complex number of the dtype's precision.
+    /// Bytes of a complex number with the dtype's precision.
     fn value_bytes(&self) -> u64 {
         if self.dtype == Dtype::Float64 { 16 } else { 8 }
     }
@@ -269,7 +272,8 @@ impl Work for Eig {
             }
         };
         let done = (0..count as u64).try_for_each(&mut one);
-        // The library may read the host's workspace until then, also where a later matrix failed.
+        // The library may read the host's workspace until the stream has drained, even if a later
+        // matrix failed.
         let drained = job.stream.map_or(Ok(()), |stream| stream.drain());
         done.and(drained)
     }

@@ -1,4 +1,4 @@
-//! Kernels around the libraries' calls.
+//! Kernels that run before and after the library calls.
 
 use crate::launch::{Dtype, Grid, Job, launch};
 use crate::ops::headers;
@@ -8,12 +8,12 @@ use ultramarine_abi::helper::{Failure, Result};
 const HEADERS: &[&str] =
     &[headers::NUMBER, headers::WALK, include_str!("../../../kernels/linalg/around.cuh")];
 
-/// Bytes of shared memory that need no asking, less what a kernel has beside.
+/// Default limit of shared memory, less what a kernel uses otherwise.
 const ROOM: i64 = 40 << 10;
-/// Threads of a block that does one matrix.
+/// Threads of a block that processes one matrix.
 const THREADS: u32 = 256;
 
-/// The elements that are stored, of which the others are zeros.
+/// The elements that are stored; all others become zeros.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
     Whole,
@@ -21,27 +21,27 @@ pub enum Keep {
     Upper,
 }
 
-/// Matrices that a library has computed, to be stored in an output.
+/// Matrices computed by a library, to be stored in an output.
 #[derive(Clone, Copy, Debug)]
 pub struct Made {
     /// Their address.
     pub at: u64,
     /// Rows and columns that are stored.
     pub shape: [i64; 2],
-    /// Elements from a matrix to the next, from a row and from a column.
+    /// Distances in elements: between matrices, rows and columns.
     pub strides: [i64; 3],
-    /// They are stored as conjugates.
+    /// True if the conjugates are stored.
     pub conjugate: bool,
     pub keep: Keep,
 }
 
 impl Made {
-    /// Matrices that lie column by column, of so many rows, `step` elements apart.
+    /// Column-major matrices with `rows` rows each, `step` elements apart.
     pub fn columns(at: u64, shape: [i64; 2], rows: i64, step: i64) -> Self {
         Self { at, shape, strides: [step, 1, rows], conjugate: false, keep: Keep::Whole }
     }
 
-    /// Matrices that lie row by row, of so many columns, `step` elements apart.
+    /// Row-major matrices with `columns` columns each, `step` elements apart.
     pub fn rows(at: u64, shape: [i64; 2], columns: i64, step: i64) -> Self {
         Self { at, shape, strides: [step, columns, 1], conjugate: false, keep: Keep::Whole }
     }
@@ -58,12 +58,12 @@ impl Keep {
     }
 }
 
-/// Something in matrices that ends a computation.
+/// A property of matrices that makes a computation fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flaw {
     /// A 0 on the diagonal.
     Singular,
-    /// An element that is infinite or NaN, in the part that counts.
+    /// An infinite or NaN element in the part that is used.
     NotFinite(Keep),
 }
 
@@ -79,7 +79,7 @@ pub struct Around {
 }
 
 impl Around {
-    /// Stores `count` matrices, row by row; `info` has the library's word on each.
+    /// Stores `count` matrices row by row; `info` has the library's status word for each.
     pub fn store(
         &self,
         job: &Job<'_>,
@@ -109,7 +109,7 @@ impl Around {
         launch!(job, &kernel, grid; made.at, to, info, n, words[..])
     }
 
-    /// Pivots and rows of `count` matrices from the library's pivots, `k` each.
+    /// Writes pivots and row permutations of `count` matrices, from the library's `k` pivots each.
     pub fn rows(
         &self,
         job: &Job<'_>,
@@ -128,8 +128,8 @@ impl Around {
         launch!(job, &kernel, grid; from, pivots, rows, k, m, has_room)
     }
 
-    /// Fails if one of `count` matrices of so many rows and columns, which lie row by row, has a flaw: waits until they are
-    /// there. `word` is of the workspace.
+    /// Fails if one of `count` row-major matrices has a flaw. It waits until the matrices have been computed. `word` is in
+    /// the workspace.
     pub fn refuse(
         &self,
         job: &Job<'_>,
@@ -152,7 +152,7 @@ impl Around {
         if n == 0 {
             return Ok(());
         }
-        // SAFETY: the word is of the workspace.
+        // SAFETY: the word is in the workspace.
         unsafe { job.fill(word, u32::MAX, 4, 1) }?;
         launch!(job, &kernel, Grid::over(job.device, n as u64, 1); from, word, n, each, cols)?;
         // SAFETY: as above.
@@ -183,7 +183,7 @@ impl Around {
         }))
     }
 
-    /// Notes in `info` which of `count` matrices of so many elements have a NaN.
+    /// Sets a flag in `info` for each of `count` matrices that has a NaN.
     pub fn note_nan(
         &self,
         job: &Job<'_>,

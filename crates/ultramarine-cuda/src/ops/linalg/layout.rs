@@ -4,7 +4,7 @@ use crate::launch::{Dtype, View};
 use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::schema::{OpId, op};
 
-/// A batch of matrices, and the columns of what is solved for or the sizes of factors.
+/// A batch of matrices, with the number of right-hand sides or the sizes of the factors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Sizes {
     /// Matrices.
@@ -13,21 +13,21 @@ pub struct Sizes {
     pub m: i64,
     /// Columns.
     pub n: i64,
-    /// Columns of u, or of what is solved for.
+    /// Columns of u, or of the right-hand sides.
     pub left: i64,
     /// Rows of vt.
     pub right: i64,
 }
 
-/// Sides of matrices up to which a batch is one call: of singular values, where cuSOLVER has no more; of eigenvalues, where
-/// a loop takes ten times as long. Errors of the batch grow faster with the side than those of the loop: on an H200 to 1e-5 of
-/// the norm at 64 (float32), and 7e-5 at 128 (complex64). Then that of factors.
+/// Largest side of matrices for which a batch is a single call. For singular values, it is cuSOLVER's limit. For eigenvalues,
+/// a loop takes ten times as long, but the batch's errors grow faster with the side than the loop's: on an H200 to 1e-5 of the
+/// norm at 64 (float32), and 7e-5 at 128 (complex64). `SMALL` is the limit for factors.
 const SMALL_SVD: i64 = 32;
 const SMALL_EIGEN: i64 = 64;
 const SMALL: i64 = 256;
 
 impl Sizes {
-    /// The sizes of a command, whose shapes are those that the operation has.
+    /// The sizes of a command, whose shapes were validated for the operation.
     pub fn of(op: OpId, inputs: &[View<'_>], outputs: &[View<'_>]) -> Result<Self> {
         let wrong = || {
             let shapes = |views: &[View<'_>]| {
@@ -85,7 +85,7 @@ impl Sizes {
         self.m.min(self.n)
     }
 
-    /// A batch is one call of the library.
+    /// True if a batch is a single call of the library.
     pub fn at_once(&self, op: OpId) -> bool {
         let most = self.m.max(self.n);
         self.count > 1
@@ -99,7 +99,7 @@ impl Sizes {
     }
 }
 
-/// The parts of a decomposition's workspace, in bytes from its beginning.
+/// The parts of a decomposition's workspace, as offsets in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Parts {
     /// The matrices.
@@ -110,18 +110,18 @@ pub struct Parts {
     pub values: u64,
     /// Pivots, or the factors of reflections.
     pub pivots: u64,
-    /// The library's word on each matrix.
+    /// The library's status word for each matrix.
     pub info: u64,
-    /// Addresses of the matrices, and of what is solved for.
+    /// Addresses of the matrices, and of the right-hand sides.
     pub addresses: [u64; 2],
-    /// The library's own.
+    /// The library's own workspace.
     pub own: u64,
-    /// Bytes in all.
+    /// Total size in bytes.
     pub total: u64,
 }
 
 impl Parts {
-    /// The parts, `own` being the elements that the library wants.
+    /// Lays out the parts; `own` is the number of elements that the library requires.
     pub fn of(op: OpId, dtype: Dtype, sizes: &Sizes, own: i64) -> Self {
         let (bytes, k) = (dtype.bytes(), sizes.k());
         let real = if dtype.is_complex() { 4 } else { bytes };
@@ -133,7 +133,7 @@ impl Parts {
         };
         let jacobi = matches!(op, op::SVD | op::SINGULAR_VALUES);
         let eigen = matches!(op, op::EIGH | op::EIGVALSH);
-        // A batch at once has all vectors.
+        // A batched call computes all vectors.
         let full = jacobi && sizes.at_once(op);
         let only = |needed: bool, elements: i64| if needed { elements } else { 0 };
         let (right, left) = if full { (sizes.n, sizes.m) } else { (sizes.right, sizes.left) };

@@ -1,10 +1,10 @@
-//! Matrix decompositions and triangular systems, by cuSOLVER and cuBLAS. Their matrices are
-//! column-major. A row-major copy is the transpose, which can be used too if a matrix is Hermitian
-//! or triangular, or a product of singular vectors.
+//! Matrix decompositions and triangular systems, by cuSOLVER and cuBLAS. Both use column-major matrices, so a row-major copy
+//! is the transpose to them. The transpose serves as well if a matrix is Hermitian or triangular, or is factored into singular
+//! vectors.
 //!
-//! A factor that does not exist (not positive definite, no convergence) is NaN. As on the CPU,
-//! these are errors: singular systems, and infinite or NaN elements for which an iteration would
-//! not end. The host waits for the library's status.
+//! If a factorisation does not exist (the matrix is not positive definite, or there is no convergence), the result is
+//! NaN. Singular systems are errors, as on the CPU, and so are infinite or NaN elements if an iteration would not end.
+//! The host waits for the status word to detect them.
 
 mod calls;
 mod eig;
@@ -31,11 +31,11 @@ struct Decomposition {
     copy: Box<dyn Work>,
     around: Around,
     small_qr: SmallQr,
-    /// Elements of the library's workspace, by sizes.
+    /// Elements of the library's workspace, by the sizes of the command.
     own: Mutex<HashMap<Sizes, i64>>,
 }
 
-/// An operation of the family.
+/// Makes the work of an operation of the family.
 pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     let dtype = request.input(0)?.dtype;
     let upper = match request.op {
@@ -69,7 +69,7 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     if request.outputs.iter().any(|d| !d.contiguous) {
         return Err(Failure::unsupported("a decomposition whose results are not contiguous"));
     }
-    // Open the libraries here, and not between commands.
+    // The libraries are opened here, not while a command is enqueued.
     if Solvers::of(request.device).is_none() {
         return Err(Failure::unsupported(
             "decompositions need cuSOLVER and cuBLAS, which were not found",
@@ -122,7 +122,7 @@ impl Decomposition {
         self.op == op::QR && SmallQr::fits(self.dtype, sizes)
     }
 
-    /// As the function of this name.
+    /// Copies matrices, like the function of this name.
     fn load(&self, job: &Job<'_>, from: &View<'_>, to: u64, by_rows: bool) -> Result<()> {
         load(&*self.copy, job, from, (to, by_rows))
     }
@@ -149,7 +149,7 @@ impl Work for Decomposition {
             return self.small_qr.run(job, &sizes, job.input(0)?, to);
         }
         if job.graph.is_some() {
-            // Some of them wait for their results.
+            // Some library calls wait for their own results, which a capture does not allow.
             return Err(Failure::unsupported("decompositions are not recorded"));
         }
         let (parts, own) = self.parts(job, &sizes)?;
@@ -175,8 +175,8 @@ impl Work for Decomposition {
         };
         match self.op {
             op::CHOLESKY => {
-                // The library is faster with lower triangles. A row-major upper triangle is the
-                // lower triangle of the transpose.
+                // The library is faster with lower triangles. An upper triangle in row-major order is the lower
+                // triangle of the transpose.
                 let to = if self.upper { out(0)? } else { at(parts.a) };
                 self.load(job, a, to, self.upper)?;
                 if batched {
@@ -197,10 +197,10 @@ impl Work for Decomposition {
                 if batched {
                     address(0, at(parts.a), m * n)?;
                 }
-                // Zeros on the diagonal are no failure, so do not use the library's status, but
-                // check for NaN. The result uses the memory of the pivots in the meantime.
+                // Zeros on the diagonal are not failures, so the library's status word is ignored. NaN is detected
+                // instead; its flags are kept in the memory of the pivots until these are written.
                 let notes = out(1)?;
-                // SAFETY: the pivots are at least one for each matrix.
+                // SAFETY: there is at least one pivot for each matrix.
                 unsafe { job.fill(notes, 0, 4, count as usize) }?;
                 self.around.note_nan(job, self.dtype, (at(parts.a), notes), [count, m * n])?;
                 call.lu(solvers)?;
@@ -224,8 +224,8 @@ impl Work for Decomposition {
                 let values = Made::rows(at(parts.values), [1, k], k, k);
                 store(if with { 1 } else { 0 }, real, values)?;
                 if with {
-                    // For the transpose: its left vectors are those of vt, and its right vectors
-                    // are conjugates of those of u.
+                    // The matrix was transposed, so its left singular vectors are the rows of vt, and its
+                    // right ones are the conjugates of u's.
                     let (columns, rows) = if batched { (n, m) } else { (right, left) };
                     let vt = Made::rows(at(parts.vectors[0]), [right, n], n, n * columns);
                     store(2, self.dtype, vt)?;
@@ -241,7 +241,7 @@ impl Work for Decomposition {
                 call.eigh(solvers, with)?;
                 store(0, real, Made::rows(at(parts.values), [1, n], n, n))?;
                 if with {
-                    // For the transpose, which is the conjugate.
+                    // The matrix was transposed, which conjugates a Hermitian matrix.
                     let v = Made::columns(at(parts.a), [n, n], n, n * n);
                     store(1, self.dtype, Made { conjugate: true, ..v })?;
                 }

@@ -1,4 +1,4 @@
-//! QR of matrices that fit into a block's shared memory, which cuSOLVER has no batches of.
+//! QR of matrices that fit into a block's shared memory. cuSOLVER has no batched QR.
 
 use super::layout::Sizes;
 use crate::launch::{Axes, Dtype, Grid, Job, View, launch, rank_for};
@@ -13,7 +13,7 @@ const HEADERS: &[&str] = &[
     include_str!("../../../kernels/linalg/qr.cuh"),
 ];
 
-/// Shared memory that needs no asking, less what the kernel has beside.
+/// Default limit of shared memory, less what the kernel uses otherwise.
 const ROOM: u64 = 46 << 10;
 const THREADS: u32 = 256;
 
@@ -28,12 +28,12 @@ fn bytes(dtype: Dtype, sizes: &Sizes) -> u64 {
 }
 
 impl SmallQr {
-    /// True for matrices that are that small.
+    /// True if the matrices are small enough.
     pub fn fits(dtype: Dtype, sizes: &Sizes) -> bool {
         sizes.m.max(sizes.n) <= 1024 && bytes(dtype, sizes) <= ROOM
     }
 
-    /// Enqueues it.
+    /// Enqueues the decompositions.
     pub fn run(&self, job: &Job<'_>, sizes: &Sizes, a: &View<'_>, [q, r]: [u64; 2]) -> Result<()> {
         let batch = a.shape.len() - 2;
         let axes = Axes::<1>::join(&a.shape[..batch], [&a.strides[..batch]]);

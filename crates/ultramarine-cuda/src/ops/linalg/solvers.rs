@@ -1,5 +1,5 @@
-//! Handles of cuSOLVER and cuBLAS on a device. Each stream has a pair, because only one stream at a
-//! time may use the handles' internal memory.
+//! Handles of cuSOLVER and cuBLAS on a device. There is a pair for each stream, because a handle's own memory is used by
+//! one stream at a time.
 
 use crate::context::{self, Context, lock};
 use crate::launch::{Device, Dtype, Job};
@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use ultramarine_abi::helper::{Failure, Level, Result};
 use ultramarine_abi::status;
 
-/// Limit on the streams with handles, because each pair uses tens of megabytes.
+/// Maximum number of streams whose handles are kept: each pair takes tens of megabytes.
 const MOST_KEPT: usize = 8;
 
 /// cuSOLVER and cuBLAS on a device, with [`Handles`] for each stream.
@@ -33,22 +33,23 @@ struct Tables {
 pub struct Handles {
     tables: Tables,
     context: Arc<Context>,
-    /// cuSOLVER's.
+    /// The handle of cuSOLVER.
     pub solver: cusolver::Handle,
-    /// cuBLAS's.
+    /// The handle of cuBLAS.
     pub blas: cublas::Handle,
-    /// Parameters of Jacobi's methods for singular values and for eigenvalues.
+    /// Parameters of the Jacobi method for singular values.
     pub svd: cusolver::Handle,
-    /// Likewise.
+    /// Parameters of the Jacobi method for eigenvalues.
     pub eigh: cusolver::Handle,
 }
 
-// SAFETY: the libraries' handles may be used from any thread, by one at a time.
+// SAFETY: the libraries' handles may be used from any thread, but by only one at a time.
 unsafe impl Send for Handles {}
 
-/// A library's code as a result.
+/// Converts a library's code to a result.
 pub fn check(call: &str, code: c_int) -> Result<()> {
-    // Both libraries' for a lack of memory, CUSOLVER_STATUS_ALLOC_FAILED and CUBLAS_STATUS_ALLOC_FAILED.
+    // The libraries' codes for a lack of memory: CUSOLVER_STATUS_ALLOC_FAILED and
+    // CUBLAS_STATUS_ALLOC_FAILED.
     let lacks_memory = code == if call.starts_with("cublas") { 3 } else { 2 };
     let text = || format!("{call} failed with status {code}");
     match code {
@@ -59,8 +60,7 @@ pub fn check(call: &str, code: c_int) -> Result<()> {
 }
 
 impl Solvers {
-    /// Returns the device's libraries. `None` if no working libraries are found, which is logged
-    /// once.
+    /// The device's solvers. `None` if none work, which is logged once.
     pub fn of(device: &Device) -> Option<&Self> {
         let made = device.solvers.get_or_init(|| Box::new(Self::open(device)));
         made.downcast_ref::<Option<Self>>()?.as_ref()
@@ -85,8 +85,8 @@ impl Solvers {
         let tables = Tables { solver, blas: cublas::cublas().map_err(Failure::new)? };
         let context = device.context.clone();
         let solvers = Self { tables, context, kept: Mutex::default() };
-        // The handles without a stream show whether handles can be made. They are also used for
-        // querying sizes.
+        // The handles without a stream show whether handles can be made at all. They also serve to
+        // query sizes.
         let handles = Handles::make_or_spare(&solvers, device)?;
         lock(&solvers.kept).insert(0, Arc::new(Mutex::new(handles)));
         Ok(solvers)
@@ -105,7 +105,7 @@ impl Solvers {
         (&self.tables.solver.routines[at], &self.tables.blas.routines[at])
     }
 
-    /// Eigenvalues of general matrices, where the library has them.
+    /// The routine for eigenvalues of general matrices, if the library has it.
     pub fn geev(&self) -> Option<&'static cusolver::Geev> {
         self.tables.solver.geev.as_ref()
     }
@@ -138,7 +138,7 @@ pub fn locked(handles: &Mutex<Handles>) -> MutexGuard<'_, Handles> {
 }
 
 impl Handles {
-    /// Makes new handles. If memory is short, frees memory that is kept for reuse, and tries again.
+    /// Makes new handles. If there is not enough memory, frees cached memory and tries again.
     fn make_or_spare(solvers: &Solvers, device: &Device) -> Result<Self> {
         match Self::make(solvers) {
             Err(failure) if failure.code == status::OUT_OF_MEMORY && device.allocator.spare() => {
@@ -165,7 +165,7 @@ impl Handles {
 
     fn set_stream(&mut self, stream: *mut c_void) -> Result<()> {
         let (solver, blas) = (&self.tables.solver.common, &self.tables.blas.common);
-        // SAFETY: handles of this context, used by this thread alone; a stream of the context.
+        // SAFETY: handles of this context, which only this thread uses; a stream of the context.
         unsafe {
             check("cusolverDnSetStream", (solver.set_stream)(self.solver, stream))?;
             check("cublasSetStream", (blas.set_stream)(self.blas, stream))

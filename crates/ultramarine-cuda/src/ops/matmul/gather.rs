@@ -1,4 +1,4 @@
-//! GATHER_MATMUL: indices choose the matrices of a product.
+//! GATHER_MATMUL: indices select the matrices of a product.
 
 use super::grouped::{Call, Factor, Products, three};
 use crate::launch::{Job, OpRequest, Work};
@@ -51,7 +51,7 @@ impl GatherMatmul {
 }
 
 impl Work for GatherMatmul {
-    /// Only where indices choose matrices rows may have to be listed.
+    /// Rows may have to be listed only if indices select matrices.
     fn has_workspace(&self) -> bool {
         self.attributes.rhs_indices == 1
     }

@@ -1,25 +1,27 @@
-//! Plans a product for a library with column-major matrices: the order of the operands, their
-//! transposition, copies, and the axis of the batch that a call handles.
+//! A matrix product in the form in which a library with column-major matrices computes it: which
+//! operand comes first, which operands are transposed or copied, and which axis of the batch a call
+//! covers.
 
 use super::product::Product;
 use crate::launch::Axes;
 
-/// Most elements of a batch for one call: grids of the library's kernels are limited.
+/// Maximum number of batch elements in one call, because the grids of the library's kernels are
+/// limited.
 pub const MOST_BATCH: i64 = 32768;
-/// Bytes that a GPU moves in the time of submitting a call. Smaller copies are faster than calls in
-/// a loop.
+/// Bytes that a GPU moves in the time that a call takes to launch. Smaller copies are cheaper than
+/// calls in a loop.
 const BYTES_OF_A_CALL: u64 = 4 << 20;
-/// Limit on the calls in a loop. Above it, the own kernel is faster, which handles any batch at
-/// once.
+/// Maximum number of calls in a loop. Above it, this crate's kernel is better, because it handles
+/// any batch in one launch.
 const MOST_CALLS: u64 = 1024;
-/// Multiplications in a call that is worth it among many.
+/// Number of multiplications from which a call is worth it, even among many.
 const LARGE_CALL: u64 = 1 << 27;
 
-/// `D = op(A) op(B)` of column-major matrices. `D` is `m` by `n`, and `k` the length of the
-/// sums. Threes are for A, B and D.
+/// `D = op(A) op(B)` of column-major matrices. `D` is `m` by `n`, and `k` is the length of the
+/// sums. Arrays of three are for A, B and D.
 #[derive(Clone, Debug)]
 pub struct Gemm {
-    /// A is the product's `b`, B its `a`.
+    /// True if A is the product's `b`, and B its `a`.
     pub swapped: bool,
     /// Rows of D.
     pub m: i64,
@@ -29,19 +31,19 @@ pub struct Gemm {
     pub k: i64,
     /// Transposition of A and of B.
     pub transpose: [bool; 2],
-    /// Elements from a column to the next.
+    /// Elements from one column to the next.
     pub ld: [i64; 3],
-    /// Elements of the batch axis that a call does.
+    /// Batch elements that a call covers.
     pub count: i64,
-    /// Elements from one of these to the next; 0 is broadcast.
+    /// Distance between batch elements, in elements; 0 for broadcast.
     pub step: [i64; 3],
-    /// The other axes of the batch, for a loop of calls.
+    /// The other axes of the batch, over which calls are made in a loop.
     pub outer: Axes<3>,
-    /// Copies of A and B that are made first.
+    /// Copies of A and B that are made before the calls.
     pub packs: [Option<Pack>; 2],
 }
 
-/// A copy of an operand in which the axis `k` is contiguous.
+/// A copy of an operand that is contiguous along axis `k`.
 #[derive(Clone, Debug)]
 pub struct Pack {
     /// The axes that are copied, with strides of the operand and of the copy.
@@ -49,8 +51,7 @@ pub struct Pack {
 }
 
 impl Gemm {
-    /// Returns the plan for a product of elements with `bytes` bytes. `None` if a library cannot
-    /// compute it.
+    /// Plans a product of elements of `bytes` bytes. `None` if a library cannot compute it.
     pub fn of(product: &Product, bytes: u64) -> Option<Self> {
         let sizes = [product.m, product.n, product.k];
         if sizes.into_iter().any(|n| n > i64::from(i32::MAX)) {
@@ -66,7 +67,7 @@ impl Gemm {
         };
         let plain = Self::with_packs(p, swapped, [false, false])?;
         let mut best = plain;
-        // Copies may make axes of a batch adjacent, so that they can be joined.
+        // Copies may make batch axes adjacent, so that they can be joined.
         for full in [[true, false], [false, true], [true, true]] {
             if best.calls() <= 1 {
                 break;
@@ -82,7 +83,7 @@ impl Gemm {
         (best.calls() <= MOST_CALLS || work >= LARGE_CALL).then_some(best)
     }
 
-    /// `full`: the operand is copied, without broadcast axes.
+    /// `full`: the operand is copied with its broadcast axes expanded.
     fn with_packs(p: &Product, swapped: bool, full: [bool; 2]) -> Option<Self> {
         let count = p.batch.count;
         let mut strides = p.batch.stride;
@@ -96,7 +97,7 @@ impl Gemm {
                 _ => {
                     let (pack, batch) = Pack::of(p, t, full[t]);
                     strides[t][..count].copy_from_slice(&batch);
-                    // k lies together: A is transposed, B is not.
+                    // Contiguous along k: A is transposed, B is not.
                     (transpose[t], ld[t]) = (t == 0, p.k);
                     packs[t] = Some(pack);
                 }
@@ -116,12 +117,12 @@ impl Gemm {
         Some(Self { swapped, m: p.m, n: p.n, k: p.k, transpose, ld, count, step, outer, packs })
     }
 
-    /// Calls of the library.
+    /// Number of library calls.
     pub fn calls(&self) -> u64 {
         self.outer.len() * (self.count as u64).div_ceil(MOST_BATCH as u64)
     }
 
-    /// Returns the cost, as bytes that could be moved in the same time.
+    /// The cost, as the number of bytes that could be moved in the same time.
     fn cost(&self, bytes: u64) -> u64 {
         let elements: u64 = self.packs.iter().flatten().map(|pack| pack.axes.len()).sum();
         let copies = self.packs.iter().flatten().count() as u64;
@@ -131,8 +132,8 @@ impl Gemm {
 }
 
 impl Pack {
-    /// The copy of operand `t`, and its strides along the axes of the batch. Unless it is `full`,
-    /// broadcast axes stay so.
+    /// The copy of operand `t`, and its strides along the batch axes. Broadcast axes stay broadcast
+    /// unless the copy is `full`.
     fn of(p: &Product, t: usize, full: bool) -> (Self, Vec<i64>) {
         let (shape, [row, col]) = p.matrices()[t];
         let (other, along) = if t == 0 { (row, col) } else { (col, row) };
@@ -161,7 +162,7 @@ impl Pack {
     }
 }
 
-/// The elements between columns of a matrix that is column-major. `None`: it is not.
+/// The distance between the columns of a column-major matrix. `None` for other matrices.
 fn column_major([rows, cols]: [i64; 2], [row, col]: [i64; 2]) -> Option<i64> {
     match (rows == 1 || row == 1, cols) {
         (true, 1) => Some(rows),
@@ -170,7 +171,7 @@ fn column_major([rows, cols]: [i64; 2], [row, col]: [i64; 2]) -> Option<i64> {
     }
 }
 
-/// Transposition of a matrix, and the elements between its columns.
+/// Whether a matrix is transposed, and the distance between its columns.
 fn operand([rows, cols]: [i64; 2], [row, col]: [i64; 2]) -> Option<(bool, i64)> {
     let plain = column_major([rows, cols], [row, col]).map(|ld| (false, ld));
     plain.or_else(|| column_major([cols, rows], [col, row]).map(|ld| (true, ld)))
@@ -185,7 +186,7 @@ fn without(axes: &Axes<3>, axis: usize) -> Axes<3> {
     Axes::join(&rest(&axes.size), [&strides[0], &strides[1], &strides[2]])
 }
 
-/// The places of all elements of axes, for each tensor, in row-major order.
+/// Offsets of all elements of axes, for each tensor, in row-major order.
 pub fn places<const K: usize>(axes: &Axes<K>) -> impl Iterator<Item = [i64; K]> + '_ {
     (0..axes.len()).map(|i| {
         let mut rest = i as i64;
@@ -201,7 +202,7 @@ pub fn places<const K: usize>(axes: &Axes<K>) -> impl Iterator<Item = [i64; K]> 
     })
 }
 
-/// The largest power of 2, up to 256, that divides an address and all steps from it.
+/// The largest power of 2, up to 256, that divides an address and all steps.
 pub fn alignment(address: u64, steps: impl IntoIterator<Item = i64>, bytes: u64) -> u32 {
     let all =
         steps.into_iter().fold(address | 256, |all, step| all | (step as u64).wrapping_mul(bytes));

@@ -1,4 +1,5 @@
-//! Products on tensor cores: `grouped/cores.cuh`. Tiles are of the sizes that fill the device best.
+//! Products on tensor cores by `grouped/cores.cuh`. The tile size that fills the device best is
+//! chosen.
 
 use super::kernels::Lists;
 use super::{Arrangement, Call, Factor};
@@ -24,15 +25,15 @@ const PACKED: &[&str] = &[
     include_str!("../../../../kernels/quantized/cores.cuh"),
 ];
 
-/// `DEEP` of `grouped/cores.cuh`: the part of the depth that is there at a time.
+/// `DEEP` of `grouped/cores.cuh`: the part of the depth that is loaded at a time.
 const DEEP: u32 = 64;
 /// Columns of a group of warps.
 const GROUP: u32 = 64;
 /// Threads of a group.
 const GROUP_THREADS: u32 = 128;
-/// Bytes of shared memory that a kernel has beside its stages.
+/// Bytes of shared memory that a kernel uses in addition to its stages.
 const ASIDE: u32 = 4096;
-/// Stages: those with fewer do not hide latency.
+/// Allowed numbers of stages. Fewer stages do not hide latency.
 const STAGES: [u32; 4] = [6, 5, 4, 3];
 
 /// The size of a tile.
@@ -42,16 +43,16 @@ struct Size {
     groups: u32,
     /// Rows of x.
     rows: u32,
-    /// Blocks of a processor.
+    /// Blocks per multiprocessor.
     resident: u32,
-    /// Most stages: more were slower, even where there is room.
+    /// Maximum number of stages; more were slower, even if they fit.
     stages: u32,
-    /// Time of a tile among others of a processor, and what the first takes longer: microseconds for a depth of 4096, as
-    /// an H100 took with 4 bits.
+    /// Time of a tile among others on a multiprocessor, and the additional time of the first tile. Both are in
+    /// microseconds for a depth of 4096, as measured on an H100 with 4 bits.
     times: [f64; 2],
 }
 
-/// The sizes of which one is chosen.
+/// The available sizes.
 const SIZES: [Size; 5] = [
     Size { groups: 3, rows: 256, resident: 1, stages: 4, times: [92.0, 0.0] },
     Size { groups: 2, rows: 256, resident: 1, stages: 4, times: [68.0, 0.0] },
@@ -60,12 +61,12 @@ const SIZES: [Size; 5] = [
     Size { groups: 1, rows: 64, resident: 3, stages: 6, times: [22.0, 3.0] },
 ];
 
-/// How the second factor lies.
+/// The memory order of the second factor.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Order {
-    /// Its depth lies together.
+    /// Contiguous along the depth.
     Depth,
-    /// Its columns do.
+    /// Contiguous along the columns.
     Columns,
 }
 
@@ -74,7 +75,7 @@ enum Order {
 pub struct Cores {
     dtype: Dtype,
     factor: Factor,
-    /// The four warps of a group drive tensor cores together.
+    /// True if the four warps of a group drive tensor cores together.
     by_groups: bool,
     room: u32,
     kernels: Kernels<Variant>,
@@ -87,12 +88,12 @@ struct Variant {
     order: Order,
     size: Size,
     stages: u32,
-    /// Scales and biases lie in aligned words.
+    /// True if scales and biases are aligned words.
     staged: bool,
 }
 
 impl Cores {
-    /// `None`: the dtype has no tensor cores, or the device none for it.
+    /// `None` if the dtype has no tensor cores, or the device has none for it.
     pub fn new(device: &Device, dtype: Dtype, factor: Factor) -> Option<Self> {
         let properties = &device.properties;
         (dtype.is_half() && properties.major >= 8).then(|| Self {
@@ -104,7 +105,7 @@ impl Cores {
         })
     }
 
-    /// False: operands do not lie as the kernels read them.
+    /// Returns false if the operands do not have a layout that the kernels read.
     pub fn run(&self, job: &Job<'_>, call: &Call<'_>, lists: &Lists) -> Result<bool> {
         let Some(order) = self.order(call) else { return Ok(false) };
         let Some((size, stages)) = self.size(job.device, call, order) else { return Ok(false) };
@@ -119,9 +120,9 @@ impl Cores {
         launch!(job, &kernel, grid; words[..]).map(|()| true)
     }
 
-    /// How the operands lie.
+    /// The memory order of the second factor, if the kernels can read the operands.
     fn order(&self, call: &Call<'_>) -> Option<Order> {
-        // 31 bits reach all of x, and all of a matrix.
+        // 31 bits have to be enough for offsets in all of x, and in a matrix.
         let is_small = is_small(call.x, 0) && is_small(call.factor, 1);
         if call.segments.is_some() || !is_small || !lies_along(call.x, 2, 16) {
             return None;
@@ -137,11 +138,11 @@ impl Cores {
         }
     }
 
-    /// The size that takes least time, and the stages for which there is room.
+    /// The fastest size, and the number of stages that fit.
     fn size(&self, device: &Device, call: &Call<'_>, order: Order) -> Option<(Size, u32)> {
         let processors = u64::from(device.properties.multiprocessors);
         let mut best: Option<(f64, Size, u32)> = None;
-        // Without warpgroups a warp's registers hold fewer sums.
+        // Without warpgroups, a warp's registers hold fewer sums.
         let sizes = SIZES.into_iter().filter(|size| self.by_groups || size.rows <= 128);
         for size in sizes {
             let (how, tiles) = call.arrangement(size.rows.into());
@@ -161,7 +162,8 @@ impl Cores {
         best.map(|(_, size, stages)| (size, stages))
     }
 
-    /// Bytes of shared memory: stages and what is unpacked aside, or the counts of matrices before, or the results behind.
+    /// Bytes of shared memory: the stages and the unpacked data, or the counts of matrices before them, or the results
+    /// after them, whichever is largest.
     fn shared(
         &self,
         size: Size,
@@ -214,7 +216,7 @@ impl Size {
     }
 }
 
-/// True if a tensor's elements lie together along an axis, in pieces of so many bytes.
+/// True if a tensor is contiguous along an axis, in aligned pieces of `bytes` bytes.
 pub(super) fn lies_along(view: &View<'_>, axis: usize, piece: u64) -> bool {
     let whole =
         |elements: i64| (elements as u64).wrapping_mul(view.dtype.bytes()).is_multiple_of(piece);
@@ -226,7 +228,7 @@ pub(super) fn lies_along(view: &View<'_>, axis: usize, piece: u64) -> bool {
         && others.into_iter().all(|(_, (_, stride))| whole(*stride))
 }
 
-/// True if 31 bits reach all that lies along axes from one on.
+/// True if 31 bits are enough for offsets along the axes from `axis` on.
 pub(super) fn is_small(view: &View<'_>, axis: usize) -> bool {
     let axes = view.shape.iter().copied().zip(view.strides.iter().copied());
     span(axes.skip(axis)) < 1 << 30
