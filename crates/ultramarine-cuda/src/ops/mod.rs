@@ -1,5 +1,5 @@
-//! The families of operations, a file or folder each. `prepare` looks up the operation here and
-//! gets its `Work`; the kernels are in `kernels/`, by the same families.
+//! The families of operations, with a file or folder for each. `prepare` finds the operation's
+//! family here and gets its `Work`; the kernels are in `kernels/`, in the same families.
 
 pub mod arg_reduce;
 pub mod conv;
@@ -24,9 +24,9 @@ use crate::launch::{Device, OpRequest, Plan, Work};
 use ultramarine_abi::helper::{Failure, Request, Result};
 use ultramarine_abi::schema::{self, Family};
 
-/// Most instructions of a fused program.
+/// Maximum number of instructions of a fused program.
 pub const FUSED_INSTRUCTIONS: u32 = fused::INSTRUCTIONS as u32;
-/// Most inputs of a fused program.
+/// Maximum number of inputs of a fused program.
 pub const FUSED_INPUTS: u32 = fused::INPUTS as u32;
 
 /// Headers of `kernels/`.
@@ -35,13 +35,13 @@ pub mod headers {
     pub const NUMBER: &str = include_str!("../../kernels/number.cuh");
     /// Tensor cores.
     pub const MMA: &str = include_str!("../../kernels/mma.cuh");
-    /// Tensor cores of warpgroups, behind those.
+    /// Tensor cores driven by warpgroups; it comes after `MMA`.
     pub const WGMMA: &str = include_str!("../../kernels/wgmma.cuh");
-    /// Walking tensors.
+    /// Walks over tensors.
     pub const WALK: &str = include_str!("../../kernels/walk.cuh");
 }
 
-/// Makes a plan, or says why not. The context is current.
+/// Makes a plan, or fails with the reason. The context is current.
 pub fn plan(device: &Device, request: &Request<'_>) -> Result<Plan> {
     let request = OpRequest::of(device, request)?;
     let work = prepare(&request)?;
@@ -50,7 +50,7 @@ pub fn plan(device: &Device, request: &Request<'_>) -> Result<Plan> {
     Ok(Plan::new(format!("{op} of {dtype}"), work))
 }
 
-/// The work of an op's plan, which the module of its family makes.
+/// The work of an operation's plan, made by the module of its family.
 pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     match schema::find(request.op).map(|row| row.family) {
         Some(Family::Copy) => copy::prepare(request),

@@ -1,11 +1,11 @@
-//! RANDOM_BITS: Threefry-2x32, the same bits as everywhere.
+//! RANDOM_BITS: Threefry-2x32, with the same bits as on all other devices.
 
 use super::headers;
 use crate::launch::{Axes, Dtype, Grid, Job, MAX_AXES, OpRequest, View, Work, launch};
 use crate::program::{Kernel, Kernels, Source, index};
 use ultramarine_abi::helper::{Failure, Result};
 
-/// Behind walks.
+/// Header that comes after the walks.
 pub const HEADER: &str = include_str!("../../kernels/random.cuh");
 const HEADERS: &[&str] = &[headers::NUMBER, headers::WALK, HEADER];
 
@@ -14,21 +14,21 @@ struct Random {
     kernels: Kernels<Variant>,
 }
 
-/// The places of the words.
+/// The memory layout of the words.
 #[derive(Clone, Copy, PartialEq)]
 enum Places {
-    /// Those of one key, one behind another, from a multiple of 16 bytes.
+    /// The words of one key, contiguous, and aligned to 16 bytes.
     Line,
-    /// Those of all keys, one behind another.
+    /// The words of all keys, contiguous.
     Whole,
-    /// As elements, anywhere.
+    /// As single elements, with any strides.
     Elements,
 }
 
 #[derive(Clone, Copy, PartialEq)]
 struct Variant {
     places: Places,
-    /// Indices have 64 bits.
+    /// True for 64-bit indices.
     wide: bool,
 }
 
@@ -88,12 +88,12 @@ impl Random {
     }
 }
 
-/// 32-bit words of so many elements.
+/// Number of 32-bit words for `each` elements.
 fn words_of(each: u64, dtype: Dtype) -> u64 {
     (each * dtype.bytes()).div_ceil(4)
 }
 
-/// True if the output's memory is that of the keys' words one behind another.
+/// True if the words of all keys are contiguous in the output.
 fn is_whole(output: &View<'_>, each: u64) -> bool {
     let whole = (each * output.dtype.bytes()).is_multiple_of(4);
     whole && output.is_contiguous() && output.is_aligned(4)
@@ -101,20 +101,21 @@ fn is_whole(output: &View<'_>, each: u64) -> bool {
 
 /// The parameters of `random_line`, which makes the words of one key.
 pub struct Line {
-    /// Indices have 64 bits.
+    /// True for 64-bit indices.
     pub wide: bool,
-    /// Address of the key's words, and the step from one to the next.
+    /// Address of the key's words, and the distance between them.
     pub key: (u64, i64),
-    /// Words.
+    /// Number of words.
     pub words: u64,
-    /// The second half of them begins at a multiple of four.
+    /// True if the second half of the words begins at a multiple of four.
     pub fourths: bool,
     /// Blocks and threads.
     pub grid: Grid,
 }
 
 impl Line {
-    /// Of a command whose words are those of one key, one behind another, from a multiple of 16 bytes.
+    /// The parameters for a command with a single key whose words are contiguous and aligned to 16
+    /// bytes. `None` for other commands.
     pub fn of(job: &Job<'_>) -> Option<Self> {
         let (keys, output) = (job.inputs.first()?, job.outputs.first()?);
         let (two, outer) = keys.shape.split_last()?;

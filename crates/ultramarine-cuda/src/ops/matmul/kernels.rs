@@ -1,5 +1,5 @@
-//! Products by kernels of this crate: tiles for any matrices, and two ways to multiply a matrix and
-//! a vector. They serve where cuBLASLt is missing or does not fit; see `library.rs`.
+//! Products by this crate's kernels: tiles for any matrices, and two ways to multiply a matrix and
+//! a vector. They are used if cuBLASLt is missing or not suitable; see `library.rs`.
 
 use super::product::Product;
 use crate::launch::{Axes, BLOCK, Dtype, Grid, Job, Kind, MAX_AXES, launch};
@@ -12,28 +12,28 @@ const HEADERS: &[&str] =
 
 /// Side of a tile, as `matmul.cuh` has it.
 const TILE: u64 = 64;
-/// Threads that make one result where results are few: a block.
+/// Threads that compute one result if there are few results: a whole block.
 const WIDE_TEAM: u32 = 256;
-/// The same where they are many, and how many such teams a block has.
+/// Threads that compute one result if there are many, and the number of such teams in a block.
 const WARP: u32 = 32;
 const WARPS: u32 = 4;
 
-/// Most products of one vector in a launch.
+/// Maximum number of products with one vector in a launch.
 const MOST_TOGETHER: usize = 3;
 
 /// Addresses of the first elements of `a`, `b` and `out`.
 pub type Addresses = [u64; 3];
 
-/// The rank of kernels for batches of so many axes.
+/// The rank of kernels for batches with `axes` axes.
 fn rank_of(axes: usize) -> usize {
     if axes > 1 { MAX_AXES } else { 1 }
 }
 
-/// Products of matrices of one dtype by kernels of this crate, over any strides. They serve where
-/// cuBLASLt is missing or cannot; see [`super::library`].
+/// Matrix products of one dtype by this crate's kernels, over any strides. They are used if
+/// cuBLASLt is missing or cannot compute a product; see [`super::library`].
 pub struct Products {
     dtype: Dtype,
-    /// By what they do, the rank of the batch and whether indices have 64 bits.
+    /// By the kind of kernel, the rank of the batch and whether indices have 64 bits.
     kernels: Kernels<(ProductKernel, usize, bool)>,
 }
 
@@ -42,24 +42,25 @@ pub struct Products {
 enum ProductKernel {
     /// A product of matrices.
     Tiles,
-    /// One of a matrix and a vector, by threads along the results.
+    /// A product of a matrix and a vector; threads are spread over the results.
     Columns,
-    /// The same, by teams of threads for each result; early, or not.
+    /// Likewise, with a team of threads for each result. True if it may start early.
     Rows(Team, bool),
-    /// The same of several matrices.
+    /// Likewise, for several matrices. True if it may start early.
     Together(Team, bool),
 }
 
-/// The threads that make one result along `k`.
+/// The threads that compute one result along `k`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Team {
     threads: u32,
-    /// Parts of 16 bytes that a thread reads at once: 8, 4, 2 or 1. 0: it reads elements.
+    /// Pieces of 16 bytes that a thread loads at once: 8, 4, 2 or 1. With 0, it loads single
+    /// elements.
     packs: u32,
 }
 
 impl Team {
-    /// For so many results of `k` products of elements of so many bytes.
+    /// The team for `results` results, each with `k` products of elements of `bytes` bytes.
     fn of(results: u64, k: i64, bytes: u64, packed: bool, parallelism: u64) -> Self {
         let k = k as u64;
         if !packed {
@@ -67,11 +68,12 @@ impl Team {
             return Self { threads: if wide { WIDE_TEAM } else { WARP }, packs: 0 };
         }
         let packs = k * bytes / 16;
-        // Blocks are worth their barriers while they run at once, and a row is more than a warp reads at once.
+        // Blocks are worth their barriers only while all of them run at once, and if a row is longer than a
+        // warp loads at once.
         let wide =
             results * u64::from(WIDE_TEAM) * 4 <= parallelism * 3 && packs > u64::from(WIDE_TEAM);
         let (threads, most) = if wide { (WIDE_TEAM, 4) } else { (WARP, 8) };
-        // As many as whole teams have.
+        // As many pieces as all threads of the team have.
         let each = (packs / u64::from(threads)).clamp(1, most) as u32;
         Self { threads, packs: 1 << each.ilog2() }
     }
@@ -81,13 +83,13 @@ impl Team {
         self.threads.max(WARP * WARPS)
     }
 
-    /// Blocks for so many results.
+    /// Number of blocks for `results` results.
     fn blocks(self, results: u64) -> u64 {
         results.div_ceil(u64::from(self.block() / self.threads))
     }
 
-    /// The bounds of the kernel. Registers have to hold what is read at once: the compiler would rather save them, and wait
-    /// for each part.
+    /// The launch bounds of the kernel. Everything that is loaded at once has to fit in registers. Without these bounds,
+    /// the compiler saves registers and waits for each piece.
     fn bounds(self) -> String {
         match (self.packs, self.threads) {
             (..4, _) => self.block().to_string(),
@@ -97,20 +99,20 @@ impl Team {
     }
 }
 
-/// The way in which a matrix and a vector are multiplied.
+/// How a matrix and a vector are multiplied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Vector {
-    /// `k` lies together: teams of threads go along it; 16 bytes at a time if so.
+    /// Contiguous along `k`: teams of threads walk along it, 16 bytes at a time if `packed`.
     Rows {
-        /// 16 bytes at a time.
+        /// True for 16 bytes at a time.
         packed: bool,
     },
-    /// Results lie together: threads go along them.
+    /// Results are contiguous: threads are spread over them.
     Columns,
 }
 
 impl Products {
-    /// Of elements of a dtype that is not bool.
+    /// Products of a dtype other than bool.
     pub fn new(dtype: Dtype) -> Self {
         Self { dtype, kernels: Kernels::default() }
     }
@@ -149,7 +151,7 @@ impl Products {
         })
     }
 
-    /// Enqueues a product. `early`: its first, or second, factor is the same all through the job's graph.
+    /// Enqueues a product. `early` is true for a factor that nothing in the job's graph writes.
     pub fn run(
         &self,
         job: &Job<'_>,
@@ -192,7 +194,7 @@ impl Products {
         launch!(job, &kernel, grid; at[0], at[1], at[2], lines, batch[..])
     }
 
-    /// The team of a product of one matrix and a vector that may run together with others.
+    /// The team for the product of one matrix and a vector, if it may run together with others.
     fn team(&self, job: &Job<'_>, v: &WithVector) -> Option<Team> {
         let (p, bytes) = (&v.product, self.dtype.bytes());
         let Vector::Rows { packed: true } = how(p, bytes, v.at) else { return None };
@@ -201,17 +203,18 @@ impl Products {
         fits.then(|| Team::of(p.m as u64, p.k, bytes, true, parallelism))
     }
 
-    /// The kind of a product with a vector that may run in one launch with others of the same vector. Sums are those of the
-    /// product alone: the kind tells teams from one another.
+    /// The kind of a product with a vector that may run in one launch with others of the same vector. Teams with different
+    /// sizes are different kinds, so sums are the same as those of a single product.
     pub fn kind(&self, job: &Job<'_>, product: &Product, at: Addresses) -> Option<Kind> {
         let v = with_vector(product, at)?;
         let team = self.team(job, &v)?;
-        // Addresses are below 2^57.
+        // Addresses are below 2^57, so the upper bits are free for the team.
         let number = v.at[1] | u64::from(team.packs) << 57 | u64::from(team.threads > WARP) << 63;
         Some(Kind { most: MOST_TOGETHER, number })
     }
 
-    /// Enqueues products of one kind as one launch, with `early` of [`Self::run`] for each. False: they run one by one.
+    /// Enqueues products of one kind as one launch, with `early` of [`Self::run`] for each. Returns false if they have
+    /// to run one by one.
     pub fn run_together(
         &self,
         jobs: &[Job<'_>],
@@ -245,29 +248,29 @@ impl Products {
     }
 }
 
-/// A product of a matrix and a vector, `n` being 1.
+/// A product of a matrix and a vector; `n` is 1.
 struct WithVector {
     product: Product,
     at: Addresses,
-    /// The factor that is the matrix.
+    /// Index of the factor that is the matrix.
     matrix: usize,
 }
 
 impl WithVector {
-    /// Sizes and strides, as `Lines` has them.
+    /// Sizes and strides, in the order of `Lines`.
     fn lines(&self) -> [i64; 6] {
         let p = &self.product;
         [p.m, p.k, p.a[0], p.a[1], p.b[0], p.out[0]]
     }
 
-    /// The words of a `RowsOf`.
+    /// The words of a `RowsOf`, the struct of the kernels.
     fn words(&self) -> [u64; 8] {
         let [rows, k, row, column, vector, out] = self.lines().map(|x| x as u64);
         [self.at[0], self.at[2], rows, k, row, column, vector, out]
     }
 }
 
-/// A product with one column, or one row, as that of a matrix and a vector.
+/// Treats a product with one column or one row as a product of a matrix and a vector.
 fn with_vector(product: &Product, at: Addresses) -> Option<WithVector> {
     match (product.m, product.n) {
         (_, 1) => Some(WithVector { product: product.clone(), at, matrix: 0 }),
@@ -279,18 +282,18 @@ fn with_vector(product: &Product, at: Addresses) -> Option<WithVector> {
     }
 }
 
-/// Blocks that go on by the grid's size.
+/// A grid whose blocks loop with the grid's stride.
 fn grid(blocks: u64, threads: u32) -> Grid {
     Grid::line(blocks.min(i32::MAX as u64) as u32, threads)
 }
 
-/// How a product with `n` of 1 is made.
+/// How a product with `n` of 1 is computed.
 pub fn how(p: &Product, bytes: u64, at: Addresses) -> Vector {
     let [row, col] = p.a.map(i64::unsigned_abs);
     let whole = |elements: i64| elements.unsigned_abs().wrapping_mul(bytes).is_multiple_of(16);
     let batch_fits =
         p.batch.stride[..2].iter().all(|s| s[..p.batch.count].iter().all(|s| whole(*s)));
-    // The stride of an axis of size 1 leads nowhere.
+    // The stride of an axis of size 1 is never used.
     let row_fits = p.m == 1 || whole(p.a[0]);
     let together = p.a[1] == 1 && (p.b[0] == 1 || p.k == 1);
     let aligned = at[..2].iter().all(|address| address.is_multiple_of(16));
@@ -308,7 +311,7 @@ pub struct Packer {
 }
 
 impl Packer {
-    /// Of elements of so many bytes as the dtype has.
+    /// Copies of elements with the dtype's size.
     pub fn new(dtype: Dtype) -> Self {
         Self { dtype: dtype.word(), kernels: Kernels::default() }
     }
@@ -344,11 +347,11 @@ mod tests {
         assert_eq!(team(2048, 8192, 2), (32, 8));
         assert_eq!(team(792, 8192, 2), (256, 4));
         assert_eq!(team(793, 8192, 2), (32, 8));
-        // A warp reads all at once.
+        // A warp loads everything at once.
         assert_eq!(team(16, 2047, 2), (32, 4));
         assert_eq!(team(16, 2048, 2), (32, 8));
         assert_eq!(team(16, 2056, 2), (256, 1));
-        // More results than threads can be multiplied.
+        // The multiplication of results by threads must not overflow.
         assert_eq!(team(1 << 50, 64, 4), (32, 1));
     }
 

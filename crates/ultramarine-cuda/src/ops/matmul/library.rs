@@ -1,5 +1,4 @@
-//! Calls of cuBLASLt: its handle on a device, and the data that is kept for later calls of the same
-//! kind.
+//! Calls of cuBLASLt: the library's handle on a device, and calls that are kept for reuse.
 
 use super::gemm::{Gemm, MOST_BATCH, alignment, places};
 use super::kernels::Addresses;
@@ -16,7 +15,7 @@ use std::sync::{Arc, Mutex};
 use ultramarine_abi::helper::{Failure, Level, Result};
 use ultramarine_abi::{precision, status};
 
-/// Calls that a plan keeps.
+/// Maximum number of calls that a plan keeps.
 const MOST_KEPT: usize = 256;
 
 /// cuBLASLt on a device. It is opened at the first product.
@@ -26,14 +25,14 @@ pub struct Library {
     context: Arc<Context>,
 }
 
-// SAFETY: the library may be called from any thread, with one handle too.
+// SAFETY: the library may be called from any thread, even with the same handle.
 unsafe impl Send for Library {}
 // SAFETY: as above.
 unsafe impl Sync for Library {}
 
 impl Library {
-    /// Returns the device's library, which is opened at the first call with the device's context
-    /// current. `None` if no working library is found, which is logged once.
+    /// The device's library, opened at first use with the device's context current. `None` if none
+    /// works, which is logged once.
     pub fn of(device: &Device) -> Option<&Self> {
         let made = device.library.get_or_init(|| Box::new(Self::open(device)));
         made.downcast_ref::<Option<Self>>()?.as_ref()
@@ -79,12 +78,12 @@ impl Drop for Library {
     }
 }
 
-/// The library's code as a result.
+/// Converts the library's code to a result.
 fn check(table: &CublasLt, call: &str, result: Code) -> Result<()> {
     if result == code::SUCCESS {
         return Ok(());
     }
-    // SAFETY: a static text for every code.
+    // SAFETY: the library returns a static text for every code.
     let text = unsafe { (table.status_text)(result).as_ref().map(|text| CStr::from_ptr(text)) };
     let text = text.map(CStr::to_string_lossy).unwrap_or_default();
     let text = format!("{call} failed with cuBLAS status {result} ({text})");
@@ -94,14 +93,14 @@ fn check(table: &CublasLt, call: &str, result: Code) -> Result<()> {
     }
 }
 
-/// A descriptor, and how it is destroyed.
+/// A descriptor, and the function that destroys it.
 struct Descriptor {
     handle: Handle,
     destroy: unsafe extern "C" fn(Handle) -> Code,
 }
 
 impl Descriptor {
-    /// The descriptor that a function made.
+    /// Makes a descriptor with one of the library's functions.
     fn made(
         code: Code,
         handle: Handle,
@@ -110,14 +109,14 @@ impl Descriptor {
         (code == code::SUCCESS).then_some(Self { handle, destroy })
     }
 
-    /// Sets an attribute; whether that was possible.
+    /// Sets an attribute; returns whether that was possible.
     fn set<T>(
         &self,
         function: unsafe extern "C" fn(Handle, c_int, *const c_void, usize) -> Code,
         attribute: c_int,
         value: T,
     ) -> Option<()> {
-        // SAFETY: the value is of the attribute's type, by `cublaslt::attribute`.
+        // SAFETY: the value has the attribute's type, by `cublaslt::attribute`.
         let code =
             unsafe { function(self.handle, attribute, (&raw const value).cast(), size_of::<T>()) };
         (code == code::SUCCESS).then_some(())
@@ -131,8 +130,8 @@ impl Drop for Descriptor {
     }
 }
 
-/// A call that is kept: its descriptors, the algorithm that the library chose, and the
-/// workspace that it wants.
+/// A call that is kept for reuse: its descriptors, the algorithm that the library chose, and the
+/// workspace that the algorithm requires.
 pub struct Call {
     operation: Descriptor,
     matrices: [Descriptor; 3],
@@ -140,7 +139,7 @@ pub struct Call {
     workspace: usize,
 }
 
-// SAFETY: descriptors are plain data, which do not change any more.
+// SAFETY: descriptors are plain data, which is not changed after this.
 unsafe impl Send for Call {}
 // SAFETY: as above.
 unsafe impl Sync for Call {}
@@ -156,7 +155,8 @@ struct Key {
     alignment: [u32; 3],
 }
 
-/// How numbers of a dtype are multiplied, float32 in a precision: its name, the sums, and their factor's dtype.
+/// How numbers of a dtype are multiplied, for float32 in a given precision: the dtype's code, the compute type,
+/// and the dtype of the factors alpha and beta.
 fn numbers(dtype: Dtype, code: u32) -> Option<(c_int, c_int, c_int)> {
     let f32_sums = match code {
         precision::HIGH => compute::F32_FAST_TF32,
@@ -173,15 +173,15 @@ fn numbers(dtype: Dtype, code: u32) -> Option<(c_int, c_int, c_int)> {
     })
 }
 
-/// The steps of a product: the library's calls, and the offsets of copies of operands in the
+/// The steps of a product: the library's calls, and the offsets of operands' copies in the
 /// workspace.
 pub struct Steps {
     gemm: Gemm,
-    /// For a full share of the batch, and for what remains.
+    /// One call for full shares of the batch, and one for the remainder.
     calls: [Option<Arc<Call>>; 2],
-    /// Bytes from the workspace's beginning to the copies of A and B.
+    /// Offsets of the copies of A and B in the workspace, in bytes.
     packs: [u64; 2],
-    /// Likewise to the library's own workspace.
+    /// Offset of the library's own workspace.
     own: u64,
 }
 
@@ -204,15 +204,15 @@ pub struct Products {
 }
 
 impl Products {
-    /// `None`: the library has no such products.
+    /// `None` if the library does not support such products.
     pub fn new(dtype: Dtype, precision: u32) -> Option<Self> {
         numbers(dtype, precision)?;
         let pack = super::kernels::Packer::new(dtype);
         Some(Self { dtype, precision, pack, kept: Mutex::default() })
     }
 
-    /// Returns the library's steps for a product. `None` if the library cannot compute it. The
-    /// device's context is current.
+    /// The steps by which the library computes a product. `None` if it cannot. The device's context
+    /// is current.
     pub fn steps(&self, device: &Device, gemm: Gemm, at: Addresses) -> Option<Steps> {
         let library = Library::of(device)?;
         let bytes = self.dtype.bytes();
@@ -225,7 +225,7 @@ impl Products {
         }
         let at = if gemm.swapped { [at[1], at[0], at[2]] } else { at };
         let aligned = |t: usize| {
-            // Copies are aligned as the workspace is.
+            // Copies have the workspace's alignment.
             let address = if t < 2 && gemm.packs[t].is_some() { 256 } else { at[t] };
             let outer = gemm.outer.stride[t][..gemm.outer.count].iter().copied();
             alignment(address, outer.chain([gemm.step[t]]), bytes)
@@ -248,7 +248,7 @@ impl Products {
         Some(Steps { gemm, calls, packs, own })
     }
 
-    /// The call of a key, which is asked of the library once.
+    /// The call for a key. The library is asked only once for each key.
     fn call(&self, device: &Device, library: &Library, key: Key) -> Option<Arc<Call>> {
         let mut kept = self.kept.lock().unwrap_or_else(|e| e.into_inner());
         if let Some(call) = kept.get(&key) {
@@ -309,7 +309,7 @@ impl Products {
         let most: u64 = if device.properties.major >= 9 { 32 << 20 } else { 4 << 20 };
         preference.set(prefer, attribute::PREFERENCE_WORKSPACE, most)?;
         if self.dtype.is_half() {
-            // Partial sums are not rounded to halves.
+            // Partial sums must not be rounded to a half dtype.
             preference.set(prefer, attribute::PREFERENCE_REDUCTIONS, REDUCTION_COMPUTE_TYPE)?;
         }
         let [a, b, d] = key.alignment;
@@ -318,7 +318,7 @@ impl Products {
         }
         let (mut found, mut count) = (Found::default(), 0);
         let [a, b, d] = &matrices;
-        // SAFETY: descriptors of this library; there is room for the one that is asked for.
+        // SAFETY: descriptors of this library; there is room for the one result that is requested.
         let code = unsafe {
             (table.find)(
                 library.handle,
@@ -342,8 +342,8 @@ impl Products {
         })
     }
 
-    /// Enqueues a product. Its workspace begins at `skip` bytes of the command's workspace. `false`
-    /// if the library refused the first call, and nothing was written.
+    /// Enqueues a product, whose workspace begins at the given offset into the command's. Returns
+    /// `false` if the library refused the first call; nothing was written then.
     pub fn run(&self, job: &Job<'_>, steps: &Steps, at: Addresses, skip: u64) -> Result<bool> {
         let Some(library) = Library::of(job.device) else { return Ok(false) };
         let (gemm, bytes) = (&steps.gemm, self.dtype.bytes());
@@ -397,7 +397,7 @@ impl Products {
         at: Addresses,
         own: u64,
     ) -> Code {
-        // 1 and 0 of the factor's dtype, which has at most 8 bytes.
+        // The numbers 1 and 0 in the dtype of alpha and beta, which has at most 8 bytes.
         let one: [u8; 8] = match self.dtype {
             Dtype::Float64 => 1f64.to_ne_bytes(),
             _ => {
@@ -409,8 +409,8 @@ impl Products {
         let (one, zero) = (u64::from_ne_bytes(one), 0u64);
         let pointer = |address: u64| address as usize as *const c_void;
         let own = if call.workspace > 0 { own } else { 0 };
-        // SAFETY: descriptors of this library; the matrices that they describe lie inside of the
-        // command's tensors or of its workspace, which is as large as the algorithm wants it.
+        // SAFETY: descriptors of this library. The matrices that they describe lie inside the
+        // command's tensors or its workspace, which is as large as the algorithm requires.
         unsafe {
             (library.table.multiply)(
                 library.handle,

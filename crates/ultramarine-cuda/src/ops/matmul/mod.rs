@@ -1,5 +1,5 @@
-//! MATMUL: by cuBLASLt if possible, otherwise by kernels of this crate. `grouped` computes products
-//! whose items choose their matrices.
+//! MATMUL: by cuBLASLt if it is available and suitable, otherwise by this crate's kernels. Products whose items select
+//! their matrices are in `grouped`.
 
 mod gather;
 pub mod gemm;
@@ -20,9 +20,10 @@ use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::precision;
 use ultramarine_abi::schema::{PrecisionAttrs, op};
 
-/// Length of sums for which a block of threads is too few,
+/// Length of sums for which a block of threads is too few, unless there are at least `MANY`
+/// results.
 const LONG: i64 = 1 << 16;
-/// unless there are as many results.
+/// Number of results from which a block per result is enough, even for long sums.
 const MANY: u64 = 128;
 
 /// A product of matrices.
@@ -59,13 +60,13 @@ fn prepare_matmul(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     }
     let PrecisionAttrs { precision, .. } = request.attributes()?;
     check_precision(precision)?;
-    // Open the library here, and not between commands.
+    // The library is opened here, not while a command is enqueued.
     let library =
         Products::new(a.dtype, precision).filter(|_| Library::of(request.device).is_some());
     Ok(Box::new(Matmul { dtype: a.dtype, kernels: kernels::Products::new(a.dtype), library }))
 }
 
-/// Refuses precisions that are not known here.
+/// Refuses unknown precisions.
 pub fn check_precision(code: u32) -> Result<()> {
     match precision::is_known(code) {
         true => Ok(()),
@@ -79,12 +80,12 @@ impl Matmul {
         Ok((Product::of(a, b, out)?, [a.address, b.address, out.address]))
     }
 
-    /// Returns the library's steps for a product. `None` if the kernels of this crate compute it.
+    /// The library's steps for a product; `None` if this crate's kernels compute it.
     fn steps(&self, job: &Job<'_>, product: &Product, at: Addresses) -> Option<Steps> {
         let library = self.library.as_ref()?;
         let bytes = self.dtype.bytes();
-        // If k is contiguous and there are many results, the kernel of this crate reads a matrix
-        // and a vector at the full memory bandwidth.
+        // This crate's kernel reads a matrix and a vector at the full speed of memory if they are
+        // contiguous along k and there are many results.
         let flipped = [at[1], at[0], at[2]];
         let by_rows = |p: &Product, at| {
             let many = p.k < LONG || p.m as u64 * p.batch.len() >= MANY;
@@ -123,7 +124,7 @@ impl Work for Matmul {
         self.kernels.run(job, &product, at, early(job))
     }
 
-    /// Products with vectors by our own kernels run together.
+    /// Products with vectors by this crate's kernels may run together.
     fn kind(&self, job: &Job<'_>) -> Option<Kind> {
         let (product, at) = self.product(job).ok()?;
         let kind = self.kernels.kind(job, &product, at)?;
@@ -139,7 +140,7 @@ impl Work for Matmul {
     }
 }
 
-/// For each factor, true if a kernel may load it early.
+/// For each factor, true if it may be loaded early.
 fn early(job: &Job<'_>) -> [bool; 2] {
     [0, 1].map(|i| job.inputs.get(i).is_some_and(|factor| job.is_there_early(factor)))
 }

@@ -1,13 +1,13 @@
-//! A product of matrices with its batch: what a command asks for, apart from where it lies.
+//! A matrix product with its batch: what a command computes, independent of addresses.
 
 use crate::launch::{Axes, View, span};
 use ultramarine_abi::helper::{Failure, Result};
 
-/// Elements of one matrix that 32-bit arithmetic reaches, with room for a tile.
+/// Maximum number of elements of one matrix for 32-bit arithmetic, with room for a tile.
 const SMALL: i64 = 1 << 30;
 
-/// `out (m, n) = a (m, k) x b (k, n)` for each element of a batch. Strides are in elements, of
-/// rows and of columns.
+/// `out (m, n) = a (m, k) x b (k, n)` for each element of a batch. Strides are in elements, for
+/// rows and for columns.
 #[derive(Clone, Debug)]
 pub struct Product {
     /// Rows of `a` and `out`.
@@ -63,7 +63,7 @@ impl Product {
         .folded())
     }
 
-    /// The same as `out^T = b^T x a^T`.
+    /// The transposed product: `out^T = b^T x a^T`.
     pub fn transposed(&self) -> Self {
         let flip = |[row, col]: [i64; 2]| [col, row];
         let mut batch = self.batch.clone();
@@ -79,8 +79,8 @@ impl Product {
         }
     }
 
-    /// With those axes of the batch that lie together with rows of `a` and share one `b` made
-    /// rows, or the like for columns: one large product instead of many small ones.
+    /// Turns batch axes into rows, if they are adjacent to the rows of `a` and share one `b`;
+    /// likewise for columns. This makes one large product of many small ones.
     fn folded(self) -> Self {
         let rows = self.rows_folded();
         rows.transposed().rows_folded().transposed()
@@ -107,7 +107,7 @@ impl Product {
         [([self.m, self.k], self.a), ([self.k, self.n], self.b), ([self.m, self.n], self.out)]
     }
 
-    /// True if 32-bit arithmetic reaches all of each single matrix.
+    /// True if 32-bit arithmetic can address all elements of each single matrix.
     pub fn is_small(&self) -> bool {
         self.m.max(self.n).max(self.k) <= SMALL
             && self
@@ -117,7 +117,7 @@ impl Product {
     }
 }
 
-/// A shape without its last two sizes, and these.
+/// Splits a shape into all but its last two sizes, and these two.
 fn split_pair(shape: &[i64]) -> Option<(&[i64], [i64; 2])> {
     shape.split_last_chunk::<2>().map(|(batch, pair)| (batch, *pair))
 }

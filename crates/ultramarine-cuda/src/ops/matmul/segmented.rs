@@ -36,7 +36,7 @@ impl Work for SegmentedMatmul {
                 a.shape, b.shape, segments.shape, out.shape
             )));
         }
-        // Every item meets the same matrices.
+        // Every item uses the same matrices.
         let (shapes, strides) = (
             [[items, m, k], [1, k, n]],
             [[0, a.strides[0], a.strides[1]], [0, b.strides[0], b.strides[1]]],

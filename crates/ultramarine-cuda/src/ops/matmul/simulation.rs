@@ -1,11 +1,11 @@
-//! Computes a [`Gemm`] on the CPU and compares it with the product that it was made of.
+//! Computes a [`Gemm`] on the CPU and compares it with the product that it was made from.
 
 use super::gemm::{Gemm, MOST_BATCH, alignment, places};
 use super::product::Product;
 use crate::launch::row_major;
 use ultramarine_test_support::Rng;
 
-/// A tensor in memory of its own: the place of its first element, and strides.
+/// A tensor in its own memory: the offset of its first element, and strides.
 struct Tensor {
     memory: Vec<i64>,
     first: i64,
@@ -14,7 +14,7 @@ struct Tensor {
 }
 
 impl Tensor {
-    /// Axes lie in any order, with gaps, reversed, or broadcast where that may be.
+    /// A random layout: axes in any order, with gaps, reversed, or (for inputs) broadcast.
     fn random(shape: &[i64], is_input: bool, plain: bool, rng: &mut Rng) -> Self {
         let rank = shape.len();
         let mut strides = row_major(shape);
@@ -51,7 +51,7 @@ impl Tensor {
     }
 }
 
-/// Column-major matrices, a batch of them, as the library's documentation defines it.
+/// Multiplies a batch of column-major matrices, as the library's documentation defines it.
 #[allow(clippy::too_many_arguments)]
 fn call(g: &Gemm, a: (&[i64], i64), b: (&[i64], i64), d: (&mut [i64], i64), count: i64) {
     let (m, n, k) = (g.m, g.n, g.k);
@@ -78,7 +78,7 @@ fn call(g: &Gemm, a: (&[i64], i64), b: (&[i64], i64), d: (&mut [i64], i64), coun
     }
 }
 
-/// Runs it as the library is run: copies, then calls in a loop.
+/// Runs it as the library is run: copies, followed by calls in a loop.
 fn simulate(g: &Gemm, a: &Tensor, b: &Tensor, out: &mut Tensor) {
     let mut operands = if g.swapped { [b, a] } else { [a, b] }.map(|t| (t.memory.clone(), t.first));
     for (operand, pack) in operands.iter_mut().zip(&g.packs) {
@@ -145,7 +145,7 @@ fn random_products_are_right() {
         let b = Tensor::random(&shape(k, n), true, plain, rng);
         let is_plain = rng.below(3) > 0;
         let mut out = Tensor::random(&shape(m, n), false, is_plain, rng);
-        // Large elements make copies dear, and calls in a loop cheap.
+        // With large elements, copies are expensive and calls in a loop are cheap.
         let bytes = if rng.below(2) == 0 { 4 } else { 1 << 30 };
         let Some(gemm) = check(&a, &b, &mut out, bytes) else { continue };
         made += 1;
@@ -153,12 +153,12 @@ fn random_products_are_right() {
         looped += usize::from(gemm.calls() > 1);
         swapped += usize::from(gemm.swapped);
     }
-    // All ways are taken, or this shows nothing of them.
+    // All variants have to occur, otherwise the test covers only some of them.
     assert!(made > 2500 && packed > 300 && looped > 100, "{made} {packed} {looped}");
     assert!(swapped > 1000 && swapped < made, "{swapped} of {made}");
 }
 
-/// A row-major tensor of which each axis is in order, apart from its memory.
+/// A tensor with a row-major shape, whose axes have the given strides.
 fn strided(shape: &[i64], strides: &[i64]) -> (Vec<i64>, Vec<i64>) {
     (shape.to_vec(), strides.to_vec())
 }
@@ -184,7 +184,7 @@ fn common_products_take_one_call_without_copies() {
         (plain(&[m, k]), transpose, vec![m, n], [true, false]),
         (strided(&[m, k], &[1, m]), plain(&[k, n]), vec![m, n], [false, true]),
         (plain(&[8, m, k]), plain(&[8, k, n]), vec![8, m, n], [false, false]),
-        // A linear layer: the batch becomes rows.
+        // A linear layer, in which the batch becomes rows.
         (plain(&[8, m, k]), strided(&[8, k, n], &[0, 1, k]), vec![8, m, n], [true, false]),
     ] {
         let found = gemm(&a, &b, &out, 2).unwrap();
@@ -195,7 +195,8 @@ fn common_products_take_one_call_without_copies() {
 
 #[test]
 fn heads_that_do_not_lie_together_are_copied_if_small_and_looped_if_large() {
-    // Attention: queries (batch, heads, length, width) of memory (batch, length, heads, width).
+    // Attention: queries (batch, heads, length, width) whose memory order is (batch, length, heads,
+    // width).
     let heads = |batch: i64, length: i64| {
         let query = strided(&[batch, 16, length, 64], &[length * 1024, 64, 1024, 1]);
         let key = strided(&[batch, 16, 64, length], &[length * 1024, 64, 1, 1024]);
@@ -211,7 +212,7 @@ fn heads_that_do_not_lie_together_are_copied_if_small_and_looped_if_large() {
 fn what_the_library_cannot_do_is_left_to_our_own_kernels() {
     let (one, many) = (strided(&[1 << 33, 2], &[2, 1]), strided(&[2, 2], &[2, 1]));
     assert!(gemm(&one, &many, &[1 << 33, 2], 2).is_none());
-    // Results in every other place.
+    // Results with a stride of 2.
     let strides = [&[2, 1][..], &[2, 1], &[4, 2]];
     let product = Product::new([&[2, 2]; 3], strides).unwrap();
     assert!(Gemm::of(&product, 4).is_none());

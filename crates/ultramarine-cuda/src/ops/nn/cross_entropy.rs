@@ -19,7 +19,7 @@ const HEADERS: &[&str] = &[
 /// Bit of the classes' axis.
 const CLASSES: u64 = 0b10;
 
-/// The logits' dtype of a request whose operands are logits, targets and `wide` others, which are in the dtype of sums.
+/// The logits' dtype of a request. The operands are logits, targets and `wide` others, which have the dtype of sums.
 fn asked(request: &OpRequest<'_>, wide: usize, outputs: &[Dtype]) -> Result<Dtype> {
     let dtype = request.input(0)?.dtype;
     let sums = sums_in(dtype);
@@ -37,7 +37,7 @@ fn sums_in(dtype: Dtype) -> Dtype {
     if dtype.is_half() { Dtype::Float32 } else { dtype }
 }
 
-/// Rows and strides, as the kernels' `CrossEntropy`.
+/// Rows and strides, as in the kernels' `CrossEntropy`.
 fn strides(job: &Job<'_>, out: Option<&View<'_>>, rows: [&View<'_>; 3]) -> Result<[u64; 9]> {
     let logits = job.input(0)?;
     let &[n, classes] = logits.shape else {
@@ -64,7 +64,7 @@ struct CrossEntropy {
     losses: Kernels,
 }
 
-/// CROSS_ENTROPY: any strides.
+/// CROSS_ENTROPY, with any strides.
 pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     let wide = sums_in(request.input(0)?.dtype);
     let dtype = asked(request, 0, &[wide, wide])?;
@@ -80,7 +80,7 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
 }
 
 impl CrossEntropy {
-    /// The reduction of the logits to their logarithms, one for a row.
+    /// The reduction of the logits to one logarithm per row.
     fn reduced<T>(&self, job: &Job<'_>, run: impl FnOnce(&Job<'_>) -> Result<T>) -> Result<T> {
         let (logits, to) = (job.input(0)?, job.output(1)?);
         let (&[rows], &[stride]) = (to.shape, to.strides) else {
@@ -121,11 +121,12 @@ impl Work for CrossEntropy {
 
 struct Gradient {
     dtype: Dtype,
-    /// For counts that need 64 bits or not, and neighbours that a thread moves at once.
+    /// By whether counts need 64 bits, and by the number of adjacent elements that a thread moves
+    /// at once.
     kernels: Kernels<(bool, u32)>,
 }
 
-/// CROSS_ENTROPY_GRADIENT: any strides.
+/// CROSS_ENTROPY_GRADIENT, with any strides.
 pub fn prepare_gradient(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     let dtype = asked(request, 2, &[request.input(0)?.dtype])?;
     Ok(Box::new(Gradient { dtype, kernels: Kernels::default() }))

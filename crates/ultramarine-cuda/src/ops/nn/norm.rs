@@ -8,28 +8,28 @@ use crate::ops::reduce::kernels_of;
 use crate::program::{Kernels, Source};
 use ultramarine_abi::helper::{Failure, Result};
 
-/// `kernels/nn/norm.cuh`; goes behind `row_kernels.cuh`.
+/// `kernels/nn/norm.cuh`; it comes after `row_kernels.cuh`.
 pub const HEADER: &str = include_str!("../../../kernels/nn/norm.cuh");
 const HEADERS: &[&str] =
     &[headers::NUMBER, headers::WALK, fold::HEADER, row_kernels::HEADER, HEADER];
 
-/// The tensors as kernels have them: input, output, weight and bias.
+/// The tensors in the kernels' order: input, output, weight and bias.
 type Tensors<'j> = Vec<&'j View<'j>>;
 
-/// A layer's norm if there is a bias.
+/// A norm along rows; with a bias, it is a layer norm.
 pub struct Norm {
-    /// There is a bias.
+    /// True if there is a bias.
     pub bias: bool,
     /// Its kernels.
     pub rows: RowKernels,
 }
 
-/// RMS_NORM: any strides.
+/// RMS_NORM, with any strides.
 pub fn prepare_rms_norm(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     prepare(request, false)
 }
 
-/// LAYER_NORM: any strides.
+/// LAYER_NORM, with any strides.
 pub fn prepare_layer_norm(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     prepare(request, true)
 }
@@ -89,7 +89,7 @@ impl Norm {
         Source::instance(HEADERS, "norm_apply", arguments, parameters)
     }
 
-    /// How a command is done.
+    /// How a command is computed.
     pub fn strategy(&self, job: &Job<'_>) -> Result<Strategy> {
         Ok(self.rows.strategy(job, &self.tensors(job)?))
     }

@@ -17,26 +17,27 @@ const HEADERS: &[&str] = &[
     include_str!("../../../kernels/nn/norm_gradient.cuh"),
 ];
 
-/// Columns of a block that sums over rows, and its lines of threads.
+/// Columns of a block that sums over rows, and its rows of threads.
 const COLUMNS: u64 = 32;
 const LINES: u64 = 8;
-/// Registers for a thread's part of a row: of x, of the cotangent, and of the sums over rows.
+/// Registers for a thread's part of a row: for x, for the cotangent, and for the sums over rows.
 const HELD: u64 = 80;
-/// Threads for a row, where they hold it. Blocks of 32 have eight rows at once, others one.
+/// Numbers of threads that may hold a row. Blocks with teams of 32 process eight rows at once,
+/// others one.
 const TEAMS: [u32; 4] = [32, 128, 256, 512];
-/// Fewest rows of a part.
+/// Minimum number of rows of a part.
 const FEWEST: u64 = 8;
 
 struct Gradient {
     dtype: Dtype,
     centered: bool,
-    /// Gradients by weight and bias are wanted.
+    /// True if gradients with respect to weight and bias are requested.
     parameters: bool,
-    /// For a team's threads, its packs, and neighbours in a pack.
+    /// By a team's threads, its packs, and the elements of a pack.
     held: Kernels<(u32, u32, u32)>,
-    /// For neighbours that a thread reads at once.
+    /// By the number of adjacent elements that a thread loads at once.
     rows: Kernels<u32>,
-    /// As above.
+    /// Likewise.
     columns: Kernels<u32>,
     sums: Kernels,
 }
@@ -44,18 +45,19 @@ struct Gradient {
 /// The division of a gradient's work.
 #[derive(Clone, Copy)]
 struct Cut {
-    /// Neighbours that a thread reads at once.
+    /// Adjacent elements that a thread loads at once.
     vector: u32,
-    /// Threads that hold a row, and packs of each; `None`: a row is read again for each sum.
+    /// The number of threads that hold a row, and of packs of each; `None` if a row is read again
+    /// for each sum.
     held: Option<(u32, u32)>,
     /// Rows of a part.
     each: u64,
     parts: u64,
-    /// Numbers of a part by weight, and as many by bias.
+    /// Sums of a part for the weight, and as many for the bias.
     width: u64,
 }
 
-/// RMS_NORM_GRADIENT, or LAYER_NORM_GRADIENT if `centered`: any strides.
+/// RMS_NORM_GRADIENT, or LAYER_NORM_GRADIENT if `centered`, with any strides.
 pub fn prepare(request: &OpRequest<'_>, centered: bool) -> Result<Box<dyn Work>> {
     let attributes: NormGradientAttrs = request.attributes()?;
     let dtype = request.input(0)?.dtype;
@@ -85,7 +87,7 @@ pub fn prepare(request: &OpRequest<'_>, centered: bool) -> Result<Box<dyn Work>>
 }
 
 impl Gradient {
-    /// Rows and strides, as the kernels' `NormGradient`.
+    /// Rows and strides, as in the kernels' `NormGradient`.
     fn sizes(&self, job: &Job<'_>) -> Result<[u64; 11]> {
         let (x, weight, t) = (job.input(0)?, job.input(1)?, job.input(2)?);
         let (out, by_weight) = (job.output(0)?, job.output(1)?);
@@ -108,7 +110,7 @@ impl Gradient {
         Ok(all.map(|n| n as u64))
     }
 
-    /// Bytes of a number of the arithmetic.
+    /// Bytes of a number in the arithmetic's dtype.
     fn size(&self) -> u64 {
         if self.dtype == Dtype::Float64 { 8 } else { 4 }
     }
@@ -117,14 +119,14 @@ impl Gradient {
         let (x, weight, t, out) = (job.input(0)?, job.input(1)?, job.input(2)?, job.output(0)?);
         let vector = self.vector([x, t, out], weight, n);
         let v = u64::from(vector);
-        // As many as there are, or a little more: each number is a kernel.
+        // Rounded up a little, because each number of packs needs its own kernel.
         let packs = |team: u32| match n.div_ceil(v).div_ceil(u64::from(team)) {
             few @ 0..=4 => few,
             many => many.next_multiple_of(4),
         };
         let registers = |packs: u64| packs * v * (2 * self.size() + 2 * self.dtype.bytes()) / 4;
         let team = TEAMS.into_iter().find(|team| registers(packs(*team)) <= HELD);
-        // Blocks of a team are small: more of them run at once.
+        // Blocks of small teams are small, so more of them run at once.
         let wanted = match team {
             Some(32) => 256,
             Some(128) => 1024,
@@ -136,14 +138,14 @@ impl Gradient {
         Ok(Cut { vector, held, each, parts: rows.div_ceil(each), width })
     }
 
-    /// Bytes of the rows' means and scales, and of the sums of parts.
+    /// Bytes of the rows' means and scales, and of the sums of the parts.
     fn bytes(&self, cut: &Cut, rows: u64) -> [u64; 2] {
         let stats = if cut.held.is_some() { 0 } else { 2 * rows * self.size() };
         let sums = if self.parameters { cut.parts * 2 * cut.width * self.size() } else { 0 };
         [stats.next_multiple_of(256), sums]
     }
 
-    /// Neighbours that a thread reads at once.
+    /// Adjacent elements that a thread loads at once.
     fn vector(&self, all: [&View<'_>; 3], weight: &View<'_>, n: u64) -> u32 {
         let v = u64::from(vector(self.dtype));
         let packs = |view: &&View<'_>| {
@@ -200,7 +202,7 @@ impl Work for Gradient {
 }
 
 impl Gradient {
-    /// The gradient by x, and the sums of parts, of rows that teams hold.
+    /// Computes the gradient with respect to x and the sums of the parts, for rows that teams hold.
     fn held(
         &self,
         job: &Job<'_>,
@@ -221,7 +223,7 @@ impl Gradient {
             Source::instance(HEADERS, "norm_gradient_held", arguments, parameters)
                 .bounded(threads.to_string())
         })?;
-        // Without sums over rows, blocks have no more rows than they do at once.
+        // Without sums over rows, a block gets only as many rows as it processes at once.
         let each = match parameters {
             true => cut.each,
             false => u64::from(threads / team).max(words[0].div_ceil(1 << 30)),
@@ -232,7 +234,7 @@ impl Gradient {
         launch!(job, &kernel, grid; x, weight, t, out, partial, eps, each, words[..])
     }
 
-    /// The same of rows that are read again for each sum.
+    /// Likewise, for rows that are read again for each sum.
     fn read_again(
         &self,
         job: &Job<'_>,
@@ -258,7 +260,7 @@ impl Gradient {
         if !self.parameters {
             return Ok(());
         }
-        // A thread reads four bytes of a half.
+        // A thread loads four bytes of a half dtype.
         let v = if v > 1 && self.dtype.is_half() { 2 } else { 1 };
         let kernel = self.columns.get(programs, v, || {
             let parameters = format!(

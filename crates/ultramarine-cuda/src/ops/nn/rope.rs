@@ -17,16 +17,16 @@ const HEADERS: &[&str] = &[
     include_str!("../../../kernels/nn/rope.cuh"),
 ];
 
-/// Most bytes that a thread moves at once.
+/// Maximum number of bytes that a thread moves at once.
 const WIDEST: u64 = 16;
-/// Bytes of a tensor that a thread has under way.
+/// Bytes of a tensor that a thread has in flight.
 const UNDER_WAY: u64 = 128;
 
-/// Most rotations of a launch: those of queries and keys are two.
+/// Maximum number of rotations in a launch: queries and keys make two.
 const MOST_TOGETHER: usize = 2;
 
-/// Identifies a kernel: pairs of a place, rows of a thread, whether a place is one pack, the walk, and rotations of a
-/// launch.
+/// Identifies a kernel: pairs per position, rows per thread, whether a position is one pack, the walk, and the number
+/// of rotations in a launch.
 type Variant = (u64, i64, bool, RankVariant, usize);
 
 struct Rope {
@@ -35,11 +35,11 @@ struct Rope {
     traditional: bool,
     inverse: bool,
     kernels: Kernels<Variant>,
-    /// Moves what is behind the pairs.
+    /// Moves the elements after the pairs.
     rest: Map<2>,
 }
 
-/// ROPE: any strides.
+/// ROPE, with any strides.
 pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     request.elementwise(3)?;
     let attributes = request.attributes::<RopeAttrs>()?;
@@ -69,20 +69,21 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     }))
 }
 
-/// How pairs are visited: input, output, cosines and sines together.
+/// How pairs are visited; input, output, cosines and sines are walked together.
 #[derive(Debug)]
 struct Visit {
-    /// Places, at each of which there are `pack` pairs in each of `rows` rows.
+    /// Positions. Each has `pack` pairs in each of `rows` rows.
     axes: Axes<4>,
-    /// Pairs of a place.
+    /// Pairs per position.
     pack: u64,
-    /// A place is one pack of neighbours, else there is one of left and one of right elements.
+    /// True if a position is one pack of adjacent elements; otherwise it has a pack of left
+    /// elements and a pack of right ones.
     neighbours: bool,
-    /// From left elements to right ones, in input and output.
+    /// Distance from left elements to right ones, in input and output.
     apart: [i64; 2],
-    /// Rows of the same angles that a thread has.
+    /// Number of rows with the same angles that a thread processes.
     rows: i64,
-    /// From one to the next of these, in input and output.
+    /// Distance between these rows, in input and output.
     step: [i64; 2],
 }
 
@@ -90,7 +91,7 @@ struct Visit {
 type Place<'a> = (u64, u64, &'a [i64]);
 
 impl Visit {
-    /// Of `pairs` pairs in tensors of that shape, of which a device is to have so many threads.
+    /// The visit of `pairs` pairs in tensors of the given shape, for at least `threads` threads.
     fn of(
         shape: &[i64],
         tensors: [Place<'_>; 4],
@@ -101,7 +102,7 @@ impl Visit {
         let along = tensors.map(|(_, _, strides)| strides[last]);
         let bytes = tensors[0].1;
         let packed = along[..2] == [1, 1] && along[2..] == [1, 1] && pairs > 1;
-        // True if every pack of every tensor is aligned to its size.
+        // True if every pack of every tensor is aligned to the pack's size.
         let fits = |pack: u64| {
             let aligned = |k: usize, (address, bytes, strides): Place<'_>| {
                 let elements = if k < 2 && traditional { 2 * pack } else { pack };
@@ -135,8 +136,8 @@ impl Visit {
     }
 }
 
-/// Takes rows of the same angles together: how many, at most `most`, and how far they lie apart in input and output.
-/// There remain so many threads.
+/// Combines rows with the same angles, at most `most`, as long as at least `threads` threads remain. Returns the
+/// number of combined rows, and their distance in input and output.
 fn share(axes: &mut Axes<4>, most: u64, threads: u64) -> (i64, [i64; 2]) {
     let most = most.min(axes.len() / threads.max(1)) as i64;
     let same = (0..axes.count).filter(|d| axes.stride[2][*d] == 0 && axes.stride[3][*d] == 0);
@@ -176,7 +177,7 @@ impl Rope {
         Source::instance(HEADERS, "rope_rotate", arguments, parameters)
     }
 
-    /// The rotation's kernel as one of so many, its arguments, and its blocks.
+    /// The kernel of a rotation as one of `several`, its arguments, and its blocks.
     fn rotation(&self, job: &Job<'_>, several: usize) -> Result<(Variant, Vec<u64>, u64)> {
         self.checked(job)?;
         let all = [job.input(0)?, job.output(0)?, job.input(1)?, job.input(2)?];
@@ -191,7 +192,7 @@ impl Rope {
         Ok((variant, words, visit.axes.len().div_ceil(BLOCK.into())))
     }
 
-    /// Enqueues rotations as one launch. False: their kernels differ.
+    /// Enqueues rotations as one launch. Returns false if their kernels differ.
     fn rotate(&self, jobs: &[Job<'_>]) -> Result<bool> {
         let all = as_one(jobs, |job| self.rotation(job, jobs.len()))?;
         let (Some(job), Some((variant, words, blocks))) = (jobs.first(), all) else {
@@ -204,7 +205,7 @@ impl Rope {
         Ok(true)
     }
 
-    /// True if there is nothing behind the pairs.
+    /// True if there are no elements after the pairs.
     fn is_whole(&self, job: &Job<'_>) -> bool {
         job.outputs.first().is_some_and(|out| out.shape.last() == Some(&(2 * self.pairs)))
     }
@@ -224,13 +225,13 @@ impl Work for Rope {
     }
 
     fn run_together(&self, jobs: &[Job<'_>]) -> Result<bool> {
-        // A replay may come with other sizes.
+        // A replay may have other sizes.
         Ok(jobs.iter().all(|job| self.is_whole(job)) && self.rotate(jobs)?)
     }
 }
 
 impl Rope {
-    /// Copies what is behind the pairs.
+    /// Copies the elements after the pairs.
     fn run_rest(&self, job: &Job<'_>) -> Result<()> {
         let (from, to) = (job.input(0)?, job.output(0)?);
         let mut shape = to.shape.to_vec();
@@ -254,7 +255,7 @@ mod tests {
     use crate::launch::row_major;
 
     const HEADS: [i64; 4] = [8, 32, 2048, 128];
-    /// Of 64 pairs, for all heads.
+    /// A table of 64 pairs, for all heads.
     const TABLE: [i64; 4] = [0, 0, 64, 1];
 
     fn visit(bytes: u64, shape: &[i64], input: &[i64], pairs: i64, traditional: bool) -> Visit {
@@ -287,7 +288,7 @@ mod tests {
     fn neighbours_are_one_pack() {
         let halves = of_heads(2, 64, true);
         assert_eq!((halves.pack, halves.rows, halves.neighbours), (4, 8, true));
-        // Rows of pairs lie together, as those of the angles do.
+        // Rows of pairs are contiguous, as rows of angles are.
         assert_eq!((sizes(&halves), halves.apart), (&[32, 2048 * 16][..], [1, 1]));
         assert_eq!((of_heads(4, 64, true).pack, of_heads(8, 64, true).pack), (2, 1));
         assert!(of_heads(8, 64, true).neighbours);
@@ -303,7 +304,7 @@ mod tests {
         let transpose = visit(2, &[4, 6, 64], &[384, 1, 6], 32, true);
         assert_eq!((transpose.pack, transpose.neighbours, transpose.apart), (1, false, [6, 1]));
         assert_eq!(transpose.axes.stride[0][transpose.axes.count - 1], 12);
-        // The first of two axes has one element: it does not matter where the next were.
+        // The first of two axes has one element, so its stride does not matter.
         let one = visit(2, &[1, 6, 64], &[3, 64, 1], 32, false);
         assert_eq!(one.pack, 8);
     }

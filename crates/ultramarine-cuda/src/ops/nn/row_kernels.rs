@@ -1,6 +1,6 @@
-//! Operations along rows, in one of two ways. Rows of one contiguous axis that fit in the registers of
-//! a team of threads take one pass (`kernels/nn/row_kernels.cuh`). All others take a reduction into packed sums
-//! ([`crate::ops::reduce::fold`]) and a second pass over the elements.
+//! Operations along rows, in one of two ways. If a row is one contiguous axis and fits in the registers of a
+//! team of threads, one pass is enough (`kernels/nn/row_kernels.cuh`). Otherwise, a reduction computes packed
+//! sums ([`crate::ops::reduce::fold`]), and a second pass processes the elements.
 
 use crate::launch::{Axes, Dtype, Grid, Job, RankVariant, View, launch, row_major};
 use crate::ops::reduce::FoldKernels;
@@ -9,22 +9,23 @@ use crate::ops::reduce::vector;
 use crate::program::{Kernel, Kernels, Source};
 use ultramarine_abi::helper::Result;
 
-/// `kernels/nn/row_kernels.cuh`; goes behind `reduce.cuh`.
+/// `kernels/nn/row_kernels.cuh`; it comes after `reduce.cuh`.
 pub const HEADER: &str = include_str!("../../../kernels/nn/row_kernels.cuh");
 
-/// The threads that hold a row in registers: each has `times` groups of `vector` elements.
+/// The threads that hold a row in registers; each has `times` groups of `vector` elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Team {
-    /// Threads of a row.
+    /// Threads per row.
     pub threads: u64,
-    /// `E`.
+    /// The template argument `E`.
     pub times: u64,
-    /// `V`.
+    /// The template argument `V`.
     pub vector: u64,
 }
 
 impl Team {
-    /// The smallest team that holds so many elements, if one does. `words`: registers of an element.
+    /// The smallest team that holds `count` elements, if there is one. `words` is the number of
+    /// registers per element.
     fn of(count: u64, most: u64, words: u64) -> Option<Self> {
         let mut vector = most;
         while !count.is_multiple_of(vector) {
@@ -42,14 +43,14 @@ impl Team {
         self.threads.max(256)
     }
 
-    /// The grid of a kernel that does so many rows.
+    /// The grid of a kernel that processes `rows` rows.
     pub fn grid(self, rows: u64) -> Grid {
         let blocks = rows.div_ceil(self.block() / self.threads).min(1 << 30);
         Grid::line(blocks as u32, self.block() as u32)
     }
 }
 
-/// The rows of a tensor, as a reduction into packed sums.
+/// The rows of a tensor, as a reduction to packed sums.
 pub struct Sums {
     fold: Fold,
     /// The sums' strides over the tensor's shape.
@@ -57,20 +58,20 @@ pub struct Sums {
     bytes: u64,
 }
 
-/// The way in which a command runs: rows that fit into registers take one pass, others two.
+/// How a command runs: rows that fit into registers take one pass, others two.
 pub enum Strategy {
-    /// In one pass.
+    /// One pass.
     Team(Box<Fold>, Team),
-    /// In two.
+    /// Two passes.
     Sums(Box<Sums>),
 }
 
-/// The kernel of the one pass: `TEMPLATE<D, rank, index, threads, times, vector>`, whose first
-/// parameters are the input and the output, and the last one the walk.
+/// The kernel of the single pass: `TEMPLATE<D, rank, index, threads, times, vector>`. Its first
+/// parameters are the input and the output, and its last one is the walk.
 pub struct Form {
     /// `TEMPLATE`.
     pub template: &'static str,
-    /// Further template arguments: before the rank, and behind the vector.
+    /// Further template arguments: before the rank, and after the vector.
     pub arguments: [String; 2],
     /// Further parameters.
     pub parameters: String,
@@ -78,9 +79,9 @@ pub struct Form {
 
 /// An operation along rows, such as softmax: the kernels of both strategies.
 pub struct RowKernels {
-    /// Of all tensors.
+    /// The dtype of all tensors.
     pub dtype: Dtype,
-    /// Bit `i`: a row goes along axis `i`.
+    /// Bit `i`: rows extend along axis `i`.
     pub axes: u64,
     /// Bytes of a row's sums.
     pub accumulator: u64,
@@ -93,8 +94,8 @@ pub struct RowKernels {
 }
 
 impl RowKernels {
-    /// How a command is done on tensors of one shape: the input, the output, and others of which a
-    /// row may have one element for all.
+    /// How a command runs on tensors of one shape: the input, the output, and others, which may
+    /// have one element for a whole row.
     pub fn strategy(&self, job: &Job<'_>, all: &[&View<'_>]) -> Strategy {
         match self.in_registers(job, all, |k| k < 2) {
             Some((fold, team)) => Strategy::Team(Box::new(fold), team),
@@ -118,8 +119,8 @@ impl RowKernels {
         )
     }
 
-    /// All walked together, where a row is one contiguous axis that fits in registers. `dense` says of which tensors a row
-    /// may not be one element for all.
+    /// The fold and the team for one pass, if a row is one contiguous axis that fits in registers; all tensors are walked
+    /// together. `dense` returns true for tensors that must not have one element for a whole row.
     pub fn in_registers(
         &self,
         job: &Job<'_>,
@@ -155,7 +156,7 @@ impl RowKernels {
         }
     }
 
-    /// The kernel of the one pass, and its grid.
+    /// The kernel of the single pass, and its grid.
     pub fn one_pass(
         &self,
         job: &Job<'_>,
@@ -175,7 +176,7 @@ impl RowKernels {
         Ok((kernel, team.grid(fold.outputs)))
     }
 
-    /// Enqueues the reduction; the result is the address of the sums.
+    /// Enqueues the reduction; returns the address of the sums.
     pub fn first_pass(&self, job: &Job<'_>, sums: &Sums, from: u64) -> Result<u64> {
         let (fold, at) = (&sums.fold, job.scratch()?);
         let partial = at + sums.bytes;

@@ -34,7 +34,7 @@ pub fn accumulator(dtype: Dtype) -> u64 {
     if dtype == Dtype::Float64 { 16 } else { 8 }
 }
 
-/// LOGSUMEXP: any axes, any strides.
+/// LOGSUMEXP, along any axes and with any strides.
 pub fn prepare_logsumexp(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     let (dtype, axes) = asked(request)?;
     Ok(Box::new(Reduction {
@@ -49,7 +49,7 @@ pub fn prepare_logsumexp(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
 
 struct Softmax(RowKernels);
 
-/// SOFTMAX: any axes, any strides.
+/// SOFTMAX, along any axes and with any strides.
 pub fn prepare_softmax(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     let (dtype, axes) = asked(request)?;
     let sums = kernels_of(format!("SoftmaxSum<{}>", dtype.tag()), dtype, HEADERS);

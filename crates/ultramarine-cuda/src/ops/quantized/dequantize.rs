@@ -14,7 +14,7 @@ const HEADERS: &[&str] = &[
     include_str!("../../../kernels/quantized/unpack.cuh"),
     include_str!("../../../kernels/quantized/dequantize.cuh"),
 ];
-/// Elements of a thread.
+/// Elements per thread.
 const EACH: u64 = 8;
 
 struct Dequantize {

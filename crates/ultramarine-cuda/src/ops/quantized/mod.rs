@@ -1,4 +1,4 @@
-//! Numbers of few bits: DEQUANTIZE, and products with matrices of them.
+//! Quantized numbers: DEQUANTIZE, and products with quantized matrices.
 
 mod dequantize;
 mod product;
@@ -16,18 +16,18 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     }
 }
 
-/// How numbers lie in words, and what they mean.
+/// How quantized numbers are stored in words, and how they are decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Format {
     mode: u32,
-    /// Bits of a number.
+    /// Bits per number.
     pub bits: u32,
     /// Numbers of a row that share a scale.
     pub group: u32,
 }
 
 impl Format {
-    /// The format of a request, if there are kernels of it for the dtype.
+    /// The format of a request, if there are kernels for it and the dtype.
     pub fn of(mode: u32, bits: u32, group: u32, has_biases: bool, dtype: Dtype) -> Result<Self> {
         let known = match mode {
             quantization::AFFINE => {
@@ -47,7 +47,7 @@ impl Format {
         Ok(Self { mode, bits, group })
     }
 
-    /// There are biases.
+    /// True if there are biases.
     pub fn is_affine(self) -> bool {
         self.mode == quantization::AFFINE
     }
@@ -58,7 +58,7 @@ impl Format {
         format!("Format<{mode}, {}, {}>", self.bits, self.group)
     }
 
-    /// The type of scales there.
+    /// The type of scales in `quantized/unpack.cuh`.
     pub fn scales(self, dtype: Dtype) -> String {
         match self.is_affine() {
             true => format!("{}::T", dtype.tag()),
@@ -66,7 +66,7 @@ impl Format {
         }
     }
 
-    /// Checks the sizes of words, scales and biases for so many columns in all.
+    /// Checks the sizes of words, scales and biases for `columns` columns in total.
     pub fn check(self, columns: i64, words: i64, scales: i64) -> Result<()> {
         match words * 32 == columns * i64::from(self.bits)
             && scales * i64::from(self.group) == columns

@@ -1,4 +1,4 @@
-//! QUANTIZED_MATMUL: the second factor's matrices are of few bits.
+//! QUANTIZED_MATMUL: the second factor consists of quantized matrices.
 
 use super::Format;
 use crate::launch::{Dtype, Job, Kind, OpRequest, Work};
@@ -80,7 +80,7 @@ impl QuantizedMatmul {
 }
 
 impl Work for QuantizedMatmul {
-    /// Only where indices choose matrices rows may have to be listed.
+    /// Rows may have to be listed only if indices select matrices.
     fn has_workspace(&self) -> bool {
         self.attributes.rhs_indices == 1
     }

@@ -1,47 +1,46 @@
-//! The choice of a kernel of `kernels/reduce.cuh`, its grid, parameters and workspace.
+//! The choice of a kernel in `kernels/reduce.cuh`, with its grid, parameters and workspace.
 //!
-//! It is used for REDUCE, ARG_REDUCE and the epilogues of fused programs:
+//! REDUCE, ARG_REDUCE and the epilogues of fused programs use it in three steps:
 //!
-//! 1. [`Problem`] contains the tensors that are walked together, and the axes that are reduced.
-//!    [`Fold::of`] chooses the kernel ([`Variant`], with its template arguments) and its launch.
-//! 2. The source of the kernel consists of `headers::NUMBER`, `text::REDUCE`, the functor, and the
-//!    caller's entry with its tensors and three more parameters, [`Variant::parameters`]. The
-//!    entry's body makes the functor `f` and ends with [`Variant::call`].
-//!    [`FoldKernels`](super::FoldKernels) keeps the compiled kernels.
-//! 3. A command needs [`Fold::workspace`] bytes. It is launched with [`Fold::grid`], the caller's
-//!    arguments, the addresses of the output and of the workspace (or 0), and `fold.words[..]`.
-//!    Then [`FoldKernels::merge`](super::FoldKernels::merge) merges the results, if the reduction
-//!    was divided into segments.
+//! 1. [`Problem`] describes which tensors are walked together and which axes are reduced.
+//! [`Fold::of`] chooses the kernel ([`Variant`], with its template arguments) and the launch.
+//! 2. The caller makes the kernel's source: `headers::NUMBER`, `text::REDUCE`, the functor, and an entry with the
+//! caller's tensors and three more parameters, [`Variant::parameters`]. The entry's body constructs the functor `f` and
+//! ends with [`Variant::call`]. [`FoldKernels`](super::FoldKernels) keeps the compiled kernels.
+//! 3. For each command, the caller provides [`Fold::workspace`] bytes, and launches with [`Fold::grid`], its own arguments, the
+//! addresses of the output and of the workspace (or 0), and `fold.words[..]`. It then calls
+//! [`FoldKernels::merge`](super::FoldKernels::merge), which has an effect only if the reduction was split into segments.
 
 use crate::context::DeviceProperties;
 use crate::launch::{Grid, MAX_AXES, span};
 
-/// `kernels/reduce.cuh`; goes behind `number.cuh`.
+/// `kernels/reduce.cuh`; it comes after `number.cuh`.
 pub const HEADER: &str = include_str!("../../../kernels/reduce.cuh");
 
 /// `FOLD_THREADS` of the kernels.
 const THREADS: u64 = 256;
 
-/// A reduction for which a kernel is chosen; [`Fold`] is the answer.
+/// A reduction for which a kernel is chosen; [`Fold`] is the result.
 #[derive(Clone, Copy)]
 pub struct Problem<'a> {
     /// The iteration shape.
     pub shape: &'a [i64],
-    /// Strides in elements of each tensor that the functor reads or writes, over that shape.
+    /// Strides in elements over that shape, for each tensor that the functor reads or writes.
     pub strides: &'a [&'a [i64]],
-    /// For each tensor the address of its first element and the bytes of an element: where
-    /// vectors are aligned.
+    /// For each tensor, the address of its first element and the bytes of an element. They
+    /// determine whether vectors are aligned.
     pub places: &'a [(u64, u64)],
-    /// The output's strides; those of reduced axes do not matter.
+    /// The output's strides; those of reduced axes are ignored.
     pub out: &'a [i64],
     /// Bit `i`: axis `i` is reduced.
     pub axes: u64,
-    /// Most elements that `F::many` takes at once, a power of two; 1: there is no `many`.
+    /// Maximum number of elements that `F::many` takes at once, a power of two; 1 if there is no
+    /// `many`.
     pub vector: u32,
 }
 
 impl Problem<'_> {
-    /// The kept and the reduced axes, of which those of one element are left out.
+    /// The kept and the reduced axes, without those of one element.
     fn axes(&self) -> (Vec<Axis>, Vec<Axis>) {
         let (mut kept, mut reduced) = (Vec::new(), Vec::new());
         for (i, size) in self.shape.iter().copied().enumerate().filter(|(_, n)| *n != 1) {
@@ -55,14 +54,14 @@ impl Problem<'_> {
     }
 }
 
-/// The family of a reduction's kernel.
+/// The family of a reduction kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// `fold_rows` with so many threads for an output's segment.
+    /// `fold_rows` with this number of threads for an output's segment.
     Rows(u32),
     /// `fold_columns`.
     Columns,
-    /// `fold_merge` with so many threads for an output.
+    /// `fold_merge` with this number of threads for an output.
     Merge(u32),
 }
 
@@ -73,15 +72,15 @@ pub struct Variant {
     pub kind: Kind,
     /// Number of tensors.
     pub tensors: u32,
-    /// Kept and reduced axes that the kernel holds.
+    /// Number of kept and of reduced axes that the kernel supports.
     pub ranks: (u32, u32),
-    /// Indices have 64 bits.
+    /// True for 64-bit indices.
     pub wide: bool,
-    /// Elements that are read at once.
+    /// Elements that are loaded at once.
     pub vector: u32,
-    /// Bit `k`: tensor `k` has stride 1 along vectors; 0 where elements are read one by one.
+    /// Bit `k`: tensor `k` has stride 1 along vectors; 0 if elements are loaded one by one.
     pub unit: u64,
-    /// The elements of a vector lie anywhere.
+    /// True if the elements of a vector are not adjacent.
     pub gather: bool,
 }
 
@@ -96,7 +95,7 @@ impl Variant {
         format!("Fold<{}, {}, {}>", self.tensors, self.ranks.0, self.ranks.1)
     }
 
-    /// The last three parameters of the entry, for an op such as `Sum<F32>`.
+    /// The last three parameters of the entry, for an operation such as `Sum<F32>`.
     pub fn parameters(&self, op: &str) -> String {
         format!("{op}::Out::T *out, {op}::Acc *partial, const {} w", self.fold())
     }
@@ -110,7 +109,7 @@ impl Variant {
         }
     }
 
-    /// The statement that does it all, for an op and the type of the functor `f`.
+    /// The statement that runs the reduction, for an operation and the type of the functor `f`.
     pub fn call(&self, op: &str, functor: &str) -> String {
         let (k, (kept, reduced), i) = (self.tensors, self.ranks, self.index());
         let walk = format!("{k}, {kept}, {reduced}, {i}");
@@ -129,7 +128,7 @@ impl Variant {
         }
     }
 
-    /// Tells it from the others, as part of a kernel's name.
+    /// A unique name of the variant, used in the kernel's name.
     pub fn name(&self) -> String {
         let kind = match self.kind {
             Kind::Rows(team) => format!("rows{team}"),
@@ -144,14 +143,14 @@ impl Variant {
     }
 }
 
-/// An axis: its number, its size, and the strides of the tensors and, last, of the output.
+/// An axis: its index, its size, the tensors' strides and, last, the output's stride.
 struct Axis {
     number: usize,
     size: i64,
     strides: Vec<i64>,
 }
 
-/// Cost of a step along an axis: neighbours share a line of the cache.
+/// Cost of a step along an axis: adjacent elements share a cache line.
 fn cost(axis: &Axis, places: &[(u64, u64)]) -> u64 {
     let steps = axis.strides.iter().zip(places);
     let each = |(stride, (_, bytes)): (&i64, &(u64, u64))| match stride.unsigned_abs() {
@@ -161,13 +160,13 @@ fn cost(axis: &Axis, places: &[(u64, u64)]) -> u64 {
     steps.map(each).sum()
 }
 
-/// Has the cheapest innermost.
+/// Sorts axes so that the cheapest one is innermost.
 fn sort(axes: &mut [Axis], places: &[(u64, u64)]) {
     let far = |axis: &Axis| axis.strides.iter().map(|s| s.unsigned_abs()).max().unwrap_or(0);
     axes.sort_by_key(|axis| std::cmp::Reverse((cost(axis, places), far(axis))));
 }
 
-/// Joined where all strides allow it.
+/// Joins axes where all strides allow it.
 fn joined(axes: Vec<Axis>) -> Vec<Axis> {
     let mut all: Vec<Axis> = Vec::with_capacity(axes.len());
     for axis in axes {
@@ -199,27 +198,27 @@ fn magic(size: i64) -> u64 {
     factor | shift << 32
 }
 
-/// A reduction as it is launched: the kernel, its parameter and its grid.
+/// A reduction that is ready to launch: the kernel, its parameter and its grid.
 #[derive(Clone, Debug)]
 pub struct Fold {
     /// The kernel.
     pub variant: Variant,
     /// The parameter `w`.
     pub words: Vec<u64>,
-    /// Outputs.
+    /// Number of outputs.
     pub outputs: u64,
-    /// Elements of a reduction.
+    /// Elements of each reduction.
     pub count: u64,
-    /// Parts that a reduction is cut into, whose results are merged.
+    /// Number of segments that a reduction is split into; their results are merged.
     pub segments: u64,
-    /// The tensors' strides along the reduced axis, where there is one alone.
+    /// The tensors' strides along the reduced axis, if there is only one.
     pub along: Option<Vec<i64>>,
     blocks: u64,
-    /// The reduced axes as they are visited.
+    /// The reduced axes, in the order in which they are visited.
     order: Vec<usize>,
 }
 
-/// Lengths of a reduction and of its parts.
+/// Lengths of a reduction and of its segments.
 struct Cut {
     kind: Kind,
     lanes: u32,
@@ -228,7 +227,7 @@ struct Cut {
     blocks: u64,
 }
 
-/// Elements that a thread joins one after another in a chain at most.
+/// Maximum number of elements that a thread joins one after another.
 const CHAIN: u64 = 512;
 
 impl Cut {
@@ -246,7 +245,7 @@ impl Cut {
             33..=256 => 32,
             _ => THREADS,
         };
-        // Few outputs: more threads for each.
+        // With few outputs, each gets more threads.
         while team < THREADS && vectors > 2 * team && outputs * team < parallelism / 4 {
             team = if team == 1 {
                 8
@@ -274,7 +273,7 @@ impl Cut {
     }
 
     fn columns(outputs: u64, count: u64, vector: u64, parallelism: u64) -> Self {
-        // 32 threads beside each other read whole lines; more where there is little to reduce.
+        // 32 adjacent threads read whole lines; more are used if there is little to reduce.
         let wide = outputs.div_ceil(vector).next_power_of_two();
         let rows = count.div_ceil(4).next_power_of_two().min(8);
         let lanes = wide.min(THREADS / rows);
@@ -288,12 +287,12 @@ impl Cut {
 }
 
 impl Fold {
-    /// Chooses.
+    /// Chooses the kernel and the launch.
     pub fn of(properties: &DeviceProperties, problem: &Problem<'_>) -> Self {
         Self::on(properties.parallelism(), problem)
     }
 
-    /// Chooses for a device that runs so many threads at once.
+    /// Chooses for a device that runs `parallelism` threads at once.
     fn on(parallelism: u64, problem: &Problem<'_>) -> Self {
         let (mut kept, mut reduced) = problem.axes();
         sort(&mut kept, problem.places);
@@ -349,7 +348,7 @@ impl Fold {
         base.over(&kept, &reduced)
     }
 
-    /// The same over these axes.
+    /// The same choice, over other axes.
     fn over(mut self, kept: &[Axis], reduced: &[Axis]) -> Self {
         self.variant.ranks = match (kept.len(), reduced.len()) {
             (0..=4, n @ 0..=4) => (4, [1, 1, 2, 4, 4][n]),
@@ -375,9 +374,9 @@ impl Fold {
         self
     }
 
-    /// Returns the choice that joins values in the same order as `plain`, which is the choice for a
-    /// row-major tensor of the problem's shape. `None` if reading a row-major copy is faster than
-    /// reading the tensors in that order.
+    /// A variant of this choice that joins values in the same order as `plain`, which is the choice for a
+    /// row-major tensor of the problem's shape. `None` if it is faster to make a row-major copy than to read
+    /// the tensors in that order.
     ///
     /// `self` is the choice for the problem.
     pub fn like(self, plain: &Fold, problem: &Problem<'_>) -> Option<Self> {
@@ -385,7 +384,7 @@ impl Fold {
             return Some(self);
         }
         let rows = |fold: &Fold| matches!(fold.variant.kind, Kind::Rows(_));
-        // In memory as in the order, or so few elements that a cache holds them.
+        // The order of memory matches, or there are so few elements that they fit in a cache.
         let in_order = rows(&self) == rows(plain) && self.order == plain.order;
         let elements = |strides: &&[i64]| {
             let axes = problem.shape.iter().copied().zip(strides.iter().copied());
@@ -403,11 +402,11 @@ impl Fold {
         Some(Fold { variant, ..plain.clone() }.over(&joined(kept), &joined(reduced)))
     }
 
-    /// Returns true if each reduction joins the same values in the same order, so that results are
-    /// bitwise identical.
+    /// True if each reduction joins the same values in the same order, so that results are bitwise
+    /// identical.
     pub fn joins_like(&self, other: &Fold) -> bool {
         let (a, b) = (&self.variant, &other.variant);
-        // Length of a segment, segments, and the threads beside each other.
+        // The length of a segment, the number of segments, and the number of adjacent threads.
         let cut =
             |fold: &Fold| [fold.outputs, fold.count, fold.words[2], fold.segments, fold.words[5]];
         a.kind == b.kind
@@ -416,7 +415,7 @@ impl Fold {
             && self.order == other.order
     }
 
-    /// Bytes of workspace, an accumulator (`Op::Acc`) having so many.
+    /// Bytes of workspace, if an accumulator (`Op::Acc`) has `accumulator` bytes.
     pub fn workspace(&self, accumulator: u64) -> u64 {
         if self.segments == 1 { 0 } else { self.outputs * self.segments * accumulator }
     }
@@ -435,13 +434,13 @@ impl Fold {
             _ => THREADS,
         };
         let kind = Kind::Merge(team as u32);
-        // Neither is looked at.
+        // Neither field is used.
         let variant = Variant { kind, vector: 1, unit: 0, gather: false, ..self.variant };
         Some((variant, line(self.outputs.div_ceil(THREADS / team))))
     }
 }
 
-/// Kernels go on by the grid's size.
+/// A grid for kernels that loop with the grid's stride.
 fn line(blocks: u64) -> Grid {
     Grid::line(blocks.clamp(1, 1 << 30) as u32, THREADS as u32)
 }
@@ -450,7 +449,7 @@ fn put(words: &mut Vec<u64>, axes: &[Axis], rank: usize, none: u64, f: impl Fn(&
     words.extend((0..rank).map(|i| axes.get(i).map_or(none, &f)));
 }
 
-/// True if 32 bits hold all numbers and offsets, with room for a block's step.
+/// True if 32 bits are enough for all counts and offsets, with room for a block's step.
 fn is_small<'a>(outputs: u64, count: u64, axes: impl Iterator<Item = &'a Axis> + Clone) -> bool {
     const MOST: u64 = 1 << 30;
     let tensors = axes.clone().next().map_or(0, |axis| axis.strides.len());
@@ -458,7 +457,8 @@ fn is_small<'a>(outputs: u64, count: u64, axes: impl Iterator<Item = &'a Axis> +
     outputs.saturating_mul(count) <= MOST && (0..tensors).all(|k| span(axes(k)) <= MOST)
 }
 
-/// How many elements along the innermost axis are read at once. `whole`: the axis is a multiple of it.
+/// How many elements along the innermost axis are loaded at once. `whole` requires the axis to be a
+/// multiple of it.
 fn vector_of<'a>(
     problem: &Problem<'_>,
     inner: &Axis,
@@ -468,7 +468,7 @@ fn vector_of<'a>(
     let fits = |v: u32| {
         let v = u64::from(v);
         let tensor = |(k, (address, bytes)): (usize, &(u64, u64))| match inner.strides[k] {
-            // One element for all needs no vector, and no tensor at all no kernel for it.
+            // Tensors of one element need no vectors; without any tensor, there is no such kernel.
             0 => problem.places.len() > 1,
             1 => {
                 address.is_multiple_of(v * bytes)

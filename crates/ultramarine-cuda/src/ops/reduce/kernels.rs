@@ -1,4 +1,4 @@
-//! The kernels of a reduction by one functor and op.
+//! The kernels of a reduction with one functor and one operation.
 
 use super::fold::{Fold, Kind, Variant};
 use crate::launch::{Job, launch};
@@ -17,8 +17,8 @@ pub struct FoldKernels {
 }
 
 impl FoldKernels {
-    /// `op` is the kernels' name of the op, such as `Sum<F32>`, which `headers` define; `make`
-    /// gives the source of a variant that is not [`Kind::Merge`].
+    /// `op` is the operation's name in the kernels, such as `Sum<F32>`, which `headers` define;
+    /// `make` returns the source of a variant other than [`Kind::Merge`].
     pub fn new(
         op: impl Into<String>,
         headers: &'static [&'static str],
@@ -40,8 +40,8 @@ impl FoldKernels {
         self.kernels.get(programs, *variant, || self.source(variant))
     }
 
-    /// True if a reduction has its kernels in memory; those that are not are compiled in the
-    /// background, or read from disk. The device's context is current.
+    /// True if a reduction's kernels are in memory. Missing kernels are compiled in the background,
+    /// or read from disk. The device's context is current.
     pub fn ready(&self, programs: &Programs, fold: &Fold) -> Result<bool> {
         let mut all = true;
         for variant in [Some(fold.variant), fold.merge().map(|(variant, _)| variant)] {
@@ -52,7 +52,7 @@ impl FoldKernels {
         Ok(all)
     }
 
-    /// Merges the segments, if there are several, into the tensor at `out`.
+    /// If there are several segments, merges them into the tensor at `out`.
     pub fn merge(&self, job: &Job<'_>, fold: &Fold, out: u64, partial: u64) -> Result<()> {
         let Some((variant, grid)) = fold.merge() else { return Ok(()) };
         let kernel = self.get(&job.device.programs, &variant)?;

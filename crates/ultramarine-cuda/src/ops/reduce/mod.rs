@@ -16,11 +16,11 @@ use ultramarine_abi::schema::{ReduceAttrs, op, reduce};
 /// Headers of the kernels.
 pub const HEADERS: &[&str] = &[headers::NUMBER, fold::HEADER];
 
-/// The kernels' names of the codes of [`reduce`].
+/// The names that kernels use for the codes of [`reduce`].
 const OPS: [&str; 6] = ["Sum", "Prod", "Min", "Max", "All", "Any"];
 
-/// The op that the kernels call by that name, such as `Sum<F32>`, for values of a dtype, and the
-/// bytes of its accumulator; `None` if there is no such reduction.
+/// The operation's name in the kernels, such as `Sum<F32>`, for values of a dtype, and the bytes of
+/// its accumulator; `None` if there is no such reduction.
 pub fn op_of(code: u32, dtype: Dtype) -> Option<(String, u64)> {
     let name = OPS.get(code as usize)?;
     let accumulator = match code {
@@ -37,7 +37,7 @@ pub fn output_of(code: u32, dtype: Dtype) -> Dtype {
     if matches!(code, reduce::ALL | reduce::ANY) { Dtype::Bool } else { dtype }
 }
 
-/// Elements of a dtype in 16 bytes.
+/// Number of elements of a dtype in 16 bytes.
 pub fn vector(dtype: Dtype) -> u32 {
     (16 / dtype.bytes()) as u32
 }
@@ -48,18 +48,18 @@ pub struct Reduction {
     pub axes: u64,
     /// Bytes of an accumulator.
     pub accumulator: u64,
-    /// Elements that are read at once.
+    /// Elements that are loaded at once.
     pub vector: u32,
-    /// Most elements of a reduction.
+    /// Maximum number of elements of a reduction.
     pub longest: u64,
     /// The kernels.
     pub kernels: FoldKernels,
-    /// Makes a row-major copy of an operand whose own layout would be joined in another order.
-    /// `None` if results do not depend on the order, or the operand is row-major.
+    /// Makes a row-major copy of an operand whose layout would be joined in another order. `None` if results do not
+    /// depend on the order, or if the operand is row-major.
     pub copy: Option<Box<dyn Work>>,
 }
 
-/// The kernels of an op for values of a dtype, over one tensor.
+/// The kernels of an operation on values of a dtype, over one tensor.
 pub fn kernels_of(op: String, dtype: Dtype, headers: &'static [&'static str]) -> FoldKernels {
     let (d, name) = (dtype.tag(), op.clone());
     FoldKernels::new(op, headers, move |variant: &Variant| {
@@ -75,8 +75,8 @@ impl Reduction {
     /// Returns the choice, and the strides of the copy that it reads, unless it reads the operand
     /// itself.
     ///
-    /// Values are joined in the order of a row-major operand, whatever the layout. Therefore a
-    /// reduction is bitwise identical alone and as the epilogue of a program, which has no layout.
+    /// Values are joined in the order of a row-major operand, whatever the layout. So a reduction is bitwise
+    /// identical alone and as the epilogue of a program, which has no layout.
     fn strategy(&self, job: &Job<'_>) -> Result<(Fold, Option<Vec<i64>>)> {
         let (input, output) = (job.input(0)?, job.output(0)?);
         let axes = self.axes;
@@ -145,7 +145,7 @@ impl Work for Reduction {
     }
 }
 
-/// REDUCE: any axes, any strides.
+/// REDUCE, along any axes and with any strides.
 pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     request.elementwise(1)?;
     let ReduceAttrs { op: code, axes, .. } = request.attributes()?;

@@ -1,4 +1,4 @@
-//! Products of few rows with matrices of few bits whose rows are columns of the factor: `quantized/rows.cuh` and
+//! Products of few rows with quantized matrices whose rows are the factor's columns: `quantized/rows.cuh` and
 //! `quantized/stream.cuh` on tensor cores, and `quantized/dots.cuh`.
 
 use super::cores::{is_small, lies_along};
@@ -33,49 +33,50 @@ const DOTS: &[&str] = &[
     include_str!("../../../../kernels/quantized/dots.cuh"),
 ];
 
-/// Rows of a product on tensor cores, and most of them.
+/// Rows of a tile on tensor cores, and the maximum number of rows of a product there.
 const TILE: i64 = 8;
 const MOST_ROWS: i64 = 16;
-/// Most rows of one by multiply-adds.
+/// Maximum number of rows of a product by multiply-adds.
 const MOST_DOTS: i64 = 8;
 /// Warps of a block.
 const WARPS: i64 = 8;
 const THREADS: u32 = 256;
-/// Columns of a warp on tensor cores where sums are scaled, and of the others.
+/// Columns per warp on tensor cores: if sums are scaled, and otherwise.
 const COLUMNS: [i64; 2] = [16, 32];
-/// Numbers of a lane, and of a warp's step along the depth, there.
+/// Numbers of a lane, and of a warp's step along the depth, on tensor cores.
 const RUN: i64 = 32;
 const STEP: i64 = 128;
-/// Steps of a warp that are on their way at once.
+/// Steps of a warp that are in flight at once.
 const AHEAD: i64 = 2;
-/// Bytes of x and scales that are there at a time, and of results.
+/// Bytes of x and scales that are loaded at a time, and bytes of results.
 const MOST_BYTES: i64 = 40 << 10;
 const RESULT_BYTES: i64 = 17 << 10;
-/// Most products of the same rows in one launch.
+/// Maximum number of products with the same rows in one launch.
 const MOST_TOGETHER: usize = 3;
-/// Warps of a processor that keep memory busy.
+/// Warps per multiprocessor that keep memory busy.
 const BUSY: i64 = 20;
 
-/// The kernels for few rows and one format of the second factor, which read each matrix once.
+/// The kernels for few rows and one format of the second factor. They read each matrix once.
 pub struct Few {
     dtype: Dtype,
     format: Format,
     on_cores: bool,
-    /// Properties of the device, for products that are shared out among all its processors.
+    /// Properties of the device, for products that are divided among all its multiprocessors.
     limits: Option<Limits>,
     kernels: Kernels<(Arrangement, Variant)>,
 }
 
-/// How sums are made.
+/// How sums are computed.
 #[derive(Clone, Copy, PartialEq)]
 enum Variant {
-    /// On tensor cores: tiles of rows, and parts of the depth. `late`: sums are scaled, not numbers.
+    /// On tensor cores, in tiles of rows and parts of the depth. If `late`, sums are scaled instead
+    /// of numbers.
     Rows { tiles: i64, split: i64, late: bool },
-    /// The same in one block a processor: parts of the depth that share a product.
+    /// Likewise, in one block per multiprocessor, with parts of the depth that share a product.
     Stream { slots: i64 },
-    /// The same for several matrices at once.
+    /// Likewise, for several matrices at once.
     Streams { slots: i64 },
-    /// By multiply-adds, of so many rows.
+    /// By multiply-adds, for this number of rows.
     Dots(i64),
 }
 
@@ -87,14 +88,14 @@ impl Few {
         Self { dtype, format, on_cores, limits, kernels: Kernels::default() }
     }
 
-    /// False: rows are too many.
+    /// Returns false if there are too many rows.
     pub fn run(&self, job: &Job<'_>, call: &Call<'_>) -> Result<bool> {
         let [items, rows, columns, depth] = call.sizes()?;
         let (how, rows, items) = match call.is_shared() {
             true => (Arrangement::Together, items * rows, 1),
             false => (Arrangement::Apart, rows, items),
         };
-        // Where many items meet each matrix, tiles read it once for all of them.
+        // If many items use each matrix, tiles read it once for all of them.
         if how == Arrangement::Apart
             && call.rhs.is_some()
             && items * rows > 2 * call.factor.shape[0]
@@ -129,7 +130,7 @@ impl Few {
         launch!(job, &kernel, grid; words[..], chunk).map(|()| true)
     }
 
-    /// By `quantized/stream.cuh`.
+    /// Runs the product with `quantized/stream.cuh`.
     fn stream(
         &self,
         job: &Job<'_>,
@@ -145,8 +146,8 @@ impl Few {
         launch!(job, &kernel, grid; words[..], each).map(|()| true)
     }
 
-    /// The arrangement of one block a processor for products of the same rows, if that is how they run, and the number of
-    /// blocks of each.
+    /// The arrangement with one block per multiprocessor for products of the same rows, and the number of blocks of each
+    /// product. `None` if the products do not run in this way.
     fn streams(&self, calls: &[Call<'_>]) -> Result<Option<(Stream, Vec<i64>)>> {
         let Some(limits) = self.limits.filter(|_| self.on_cores) else { return Ok(None) };
         let (mut all, mut widths) = ([1, 0, 0, 0], Vec::with_capacity(calls.len()));
@@ -169,13 +170,14 @@ impl Few {
         Ok(stream.map(|stream| (stream, blocks(stream))))
     }
 
-    /// The kind of a product that may run in one launch with others of the same rows.
+    /// The kind of a product that may run in one launch with others that have the same rows.
     pub fn kind(&self, call: &Call<'_>) -> Option<Kind> {
         self.streams(std::slice::from_ref(call)).ok()??;
         Some(Kind { most: MOST_TOGETHER, number: call.x.address })
     }
 
-    /// Enqueues products of the same rows as one launch. False: they run one by one.
+    /// Enqueues products of the same rows as one launch. Returns false if they have to run one by
+    /// one.
     pub fn run_together(&self, jobs: &[Job<'_>], calls: &[Call<'_>]) -> Result<bool> {
         let (Some(job), [a, b, rest @ ..]) = (jobs.first(), calls) else { return Ok(false) };
         let Some((stream, blocks)) = self.streams(calls)? else { return Ok(false) };
@@ -192,7 +194,8 @@ impl Few {
         launch!(job, &kernel, grid; a[..], b[..], c[..], second, third, each).map(|()| true)
     }
 
-    /// Operands lie as `quantized/rows.cuh` reads them, and 31 bits reach all of a matrix.
+    /// True if the operands have the layout that `quantized/rows.cuh` reads, and 31 bits are enough
+    /// for offsets in a matrix.
     fn lies_in_runs(&self, call: &Call<'_>) -> bool {
         let piece = match self.format.bits {
             4 | 8 => 16,
@@ -208,10 +211,11 @@ impl Few {
                 .all(|view| is_small(view, 1))
     }
 
-    /// As many parts of the depth as keep all processors busy.
+    /// Chooses as many parts of the depth as keep all multiprocessors busy.
     fn variant(&self, device: &Device, call: &Call<'_>, rows: i64, items: i64) -> Variant {
         let (columns, depth) = (call.out.shape[2], call.x.shape[2]);
-        // A lane's 32 numbers have a group of their own, or share it with others of the four lanes of a column.
+        // The 32 numbers of a lane have their own group, or share it with other lanes among the four of a
+        // column.
         let slots = (STEP / i64::from(self.format.group)).clamp(1, 4);
         let late = rows * slots <= TILE;
         let warps = items * ((columns + columns_of(late) - 1) / columns_of(late));
@@ -224,8 +228,8 @@ impl Few {
         Variant::Rows { tiles, split, late }
     }
 
-    /// A chunk of the depth, and bytes of shared memory for it and for words on their way: scales and so many rows of x,
-    /// with their sums.
+    /// The size of a chunk of the depth, and the shared memory in bytes for a chunk and for words in flight. A chunk
+    /// consists of scales and `rows` rows of x with their sums.
     fn chunk(&self, device: &Device, call: &Call<'_>, rows: i64, split: i64) -> (i64, i64) {
         let group = i64::from(self.format.group);
         let (each, tensors) = if self.format.is_affine() { (2, 2) } else { (1, 1) };
@@ -284,13 +288,13 @@ impl Few {
     }
 }
 
-/// Returns true if the matrix's words may be asked for before the kernel that makes x has ended.
+/// Returns true if the matrix's words may be loaded before the kernel that computes x has ended.
 fn is_early(job: &Job<'_>, call: &Call<'_>) -> bool {
     let parts = [Some(call.factor), call.scales, call.biases];
     call.rhs.is_none() && parts.into_iter().flatten().all(|part| job.is_there_early(part))
 }
 
-/// Columns of a warp on tensor cores.
+/// Columns per warp on tensor cores.
 fn columns_of(late: bool) -> i64 {
     if late { COLUMNS[0] } else { COLUMNS[1] }
 }

@@ -1,4 +1,4 @@
-//! The kernels of such products.
+//! The kernels of grouped products.
 
 use super::cores::Cores;
 use super::few::Few;
@@ -32,8 +32,8 @@ const LIST_THREADS: u32 = 1024;
 const TILE: i64 = 64;
 const THREADS: u32 = 256;
 
-/// Products of one dtype with one kind of second factor. The numbers of rows and items choose among
-/// the kernels.
+/// Products of one dtype with one kind of second factor. The numbers of rows and items determine
+/// which kernel runs.
 pub struct Products {
     dtype: Dtype,
     factor: Factor,
@@ -48,7 +48,7 @@ pub struct Products {
 pub struct Lists(Kernels);
 
 impl Products {
-    /// Of elements of a floating dtype.
+    /// Products of a floating dtype.
     pub fn new(device: &Device, dtype: Dtype, factor: Factor) -> Self {
         let few = match factor {
             Factor::Packed { format, transpose: true } => Some(Few::new(device, dtype, format)),
@@ -63,7 +63,8 @@ impl Products {
         self.few.as_ref()?.kind(call)
     }
 
-    /// Enqueues products of the same rows as one launch. False: they run one by one.
+    /// Enqueues products of the same rows as one launch. Returns false if they have to run one by
+    /// one.
     pub fn run_together(&self, jobs: &[Job<'_>], calls: &[Call<'_>]) -> Result<bool> {
         match &self.few {
             Some(few) => few.run_together(jobs, calls),
@@ -107,7 +108,7 @@ impl Products {
 }
 
 impl Lists {
-    /// Enqueues a list, if blocks want one. Where it is, or 0.
+    /// Enqueues the kernel that makes a list, if blocks need one. Returns the list's address, or 0.
     pub fn make(&self, job: &Job<'_>, call: &Call<'_>, how: Arrangement) -> Result<u64> {
         if how != Arrangement::Listed {
             return Ok(0);

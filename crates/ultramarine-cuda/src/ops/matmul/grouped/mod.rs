@@ -1,5 +1,5 @@
-//! Products whose items choose their matrices, in a single launch: tiles of rows that use the same
-//! matrix. Blocks determine the rows on the device (`grouped/rows.cuh`).
+//! Products whose items select their matrices. One launch processes tiles of rows that use the same matrix; blocks find
+//! these rows on the device (`grouped/rows.cuh`).
 
 mod cores;
 mod few;
@@ -12,21 +12,22 @@ use crate::launch::View;
 use crate::ops::quantized::Format;
 use ultramarine_abi::helper::{Failure, Result};
 
-/// Limit on the matrices for which a block counts the items of each.
+/// Maximum number of matrices for which a block counts the items of each.
 const MOST_COUNTS: i64 = 4096;
-/// Limit on the items that every block reads. More items are listed by a kernel before.
+/// Maximum number of items that every block searches itself. More items are first sorted into a
+/// list.
 const MOST_ITEMS: i64 = 8192;
 
-/// The second factor of a product: dense matrices, or numbers of few bits.
+/// The second factor of a product: dense or quantized matrices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Factor {
     /// Dense matrices.
     Plain,
-    /// Matrices of few bits.
+    /// Quantized matrices.
     Packed {
-        /// How they lie in words.
+        /// The format of the words.
         format: Format,
-        /// Rows of words are columns of the factor.
+        /// True if rows of words are columns of the factor.
         transpose: bool,
     },
 }
@@ -34,20 +35,20 @@ pub enum Factor {
 /// The assignment of rows to tiles, as in `grouped/rows.cuh`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrangement {
-    /// All rows use one matrix.
+    /// All rows use the same matrix.
     Together,
-    /// Each tile has rows of one item.
+    /// Each item is divided into tiles.
     Apart,
-    /// Each tile has rows that use the same matrix, of any items.
+    /// Tiles have the rows that use a matrix, from any items.
     Sorted,
-    /// The same, by a list that another kernel makes before.
+    /// Likewise, by a list that another kernel makes before.
     Listed,
-    /// As [`Arrangement::Apart`], over parts of the depth.
+    /// Like [`Arrangement::Apart`], over parts of the depth.
     Segments,
 }
 
 impl Arrangement {
-    /// The name there.
+    /// The name in `grouped/rows.cuh`.
     pub fn tag(self) -> &'static str {
         match self {
             Arrangement::Together => "TOGETHER",
@@ -64,17 +65,17 @@ impl Arrangement {
 pub struct Call<'a> {
     /// The first factor: matrices, rows, depth.
     pub x: &'a View<'a>,
-    /// The second factor: matrices, depth, columns; or words of few bits.
+    /// The second factor: matrices, depth, columns; or quantized words.
     pub factor: &'a View<'a>,
-    /// Of words.
+    /// Scales of quantized words.
     pub scales: Option<&'a View<'a>>,
-    /// Of words.
+    /// Biases of quantized words.
     pub biases: Option<&'a View<'a>>,
-    /// Of the matrices of words.
+    /// Global scales of the quantized matrices.
     pub global: Option<&'a View<'a>>,
-    /// Matrices of the first factor.
+    /// The indices of the first factor's matrices.
     pub lhs: Option<&'a View<'a>>,
-    /// Matrices of the second factor.
+    /// The indices of the second factor's matrices.
     pub rhs: Option<&'a View<'a>>,
     /// Parts of the depth.
     pub segments: Option<&'a View<'a>>,
@@ -83,7 +84,7 @@ pub struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
-    /// The same, if items and rows fit.
+    /// Returns the call if the shapes of items and rows are consistent.
     pub fn checked(self) -> Result<Call<'a>> {
         let [items, rows, columns, depth] = self.sizes()?;
         let chosen = |indices: Option<&View<'_>>, matrices: i64| match indices {
@@ -112,7 +113,7 @@ impl<'a> Call<'a> {
         Ok([items, rows, columns, depth])
     }
 
-    /// How rows share tiles of so many, and the number of these.
+    /// How rows share tiles of `tile` rows, and the number of tiles.
     pub fn arrangement(&self, tile: i64) -> (Arrangement, i64) {
         let [items, rows, _] = [0, 1, 2].map(|i| self.out.shape[i]);
         let tiles = |rows: i64| (rows + tile - 1) / tile;
@@ -130,7 +131,7 @@ impl<'a> Call<'a> {
         (Arrangement::Apart, items * tiles(rows))
     }
 
-    /// How many of so many tiles are likely to have rows.
+    /// How many of the tiles are likely to have rows.
     pub fn likely_tiles(&self, how: Arrangement, tiles: i64, tile: i64) -> i64 {
         if !matches!(how, Arrangement::Sorted | Arrangement::Listed) {
             return tiles;
@@ -139,24 +140,24 @@ impl<'a> Call<'a> {
         (self.out.shape[0] * self.out.shape[1] / tile + met / 2).max(met)
     }
 
-    /// All items meet one matrix.
+    /// True if all items use the same matrix.
     pub fn is_shared(&self) -> bool {
         let of = |view: Option<&View<'_>>| view.is_none_or(|view| view.strides[0] == 0);
         let same = of(Some(self.factor)) && of(self.scales) && of(self.biases) && of(self.global);
         self.factor.shape[0] == 1 || self.segments.is_none() && same
     }
 
-    /// Bytes of a list of the items, before which matrices' starts in it are.
+    /// Bytes of a list of the items, preceded by the start of each matrix's items in it.
     pub fn list_bytes(&self) -> u64 {
         let (items, matrices) = (self.out.shape[0], self.factor.shape[0]);
-        // Tiles of all sizes are of more rows than one.
+        // Tiles of all sizes have more than one row.
         match self.arrangement(self.out.shape[1] + 1).0 {
             Arrangement::Listed => 4 * (items + matrices + 1) as u64,
             _ => 0,
         }
     }
 
-    /// `Grouped` of `grouped/rows.cuh`; `list` is where the list of items is, if there is one.
+    /// `Grouped` of `grouped/rows.cuh`; `list` is the address of the list of items, or 0.
     pub fn words(&self, list: u64) -> Vec<i64> {
         let at = |view: Option<&View<'_>>| view.map_or(0, |view| view.address as i64);
         let indices = self.rhs.or(self.segments);
@@ -185,7 +186,7 @@ pub fn three(view: &View<'_>) -> Result<[i64; 3]> {
     })
 }
 
-/// Bytes of the numbers of items that a block counts.
+/// Bytes of the counts of items that a block computes.
 fn counts(call: &Call<'_>, how: Arrangement) -> u32 {
     if how == Arrangement::Sorted { 4 * call.factor.shape[0] as u32 } else { 0 }
 }

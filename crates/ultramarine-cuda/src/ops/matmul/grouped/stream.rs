@@ -1,4 +1,4 @@
-//! How products of few rows with matrices of 4 bits are shared out among processors: `quantized/stream.cuh`.
+//! How products of few rows with 4-bit matrices are divided among multiprocessors: `quantized/stream.cuh`.
 
 use super::Arrangement;
 use crate::launch::Device;
@@ -6,29 +6,29 @@ use crate::ops::quantized::Format;
 
 /// Threads of a block.
 pub const THREADS: u32 = 512;
-/// Tiles of a warp that are on their way at once.
+/// Tiles of a warp that are in flight at once.
 pub const AHEAD: i64 = 2;
 
-/// Warps of a block, and bytes of a warp's tile of words.
+/// Warps of a block, and the bytes of a warp's tile of words.
 const WARPS: i64 = 16;
 const TILE_BYTES: i64 = 2048;
 /// Columns of a tile.
 const TILE: i64 = 16;
-/// Numbers of the depth that a warp has at a time, and those of all warps.
+/// Numbers along the depth that a warp processes at a time, and the numbers of all warps together.
 const SLICE: i64 = 256;
 const PASS: i64 = WARPS * SLICE;
-/// Most rows, and sums from one row of a warp's tile to the next.
+/// Maximum number of rows, and the distance between the rows of sums of a warp's tile.
 const ROWS: i64 = 8;
 const PITCH: i64 = 20;
-/// Most blocks that a processor has, one after the other.
+/// Maximum number of blocks that a multiprocessor runs one after the other.
 const MOST_TURNS: i64 = 12;
 
 /// Properties of a device that bound an arrangement.
 #[derive(Clone, Copy)]
 pub struct Limits {
-    /// Processors.
+    /// Multiprocessors.
     pub processors: i64,
-    /// Bytes of shared memory of a block.
+    /// Maximum shared memory of a block, in bytes.
     pub room: i64,
 }
 
@@ -41,33 +41,34 @@ impl Limits {
     }
 }
 
-/// The division of a product among the device's processors, as `quantized/stream.cuh` takes it.
+/// The division of a product among the device's multiprocessors, as `quantized/stream.cuh` takes
+/// it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stream {
-    /// Parts of the depth that are columns of one product of tensor cores.
+    /// Parts of the depth that are used as columns of one tensor core product.
     pub slots: i64,
-    /// Columns of a block.
+    /// Columns per block.
     pub each: i64,
     /// Bytes of shared memory of a block.
     pub bytes: i64,
 }
 
 impl Stream {
-    /// The arrangement for the sizes: items, rows, columns and depth. `None` where `quantized/rows.cuh` is as fast.
+    /// The arrangement for the sizes: items, rows, columns and depth. `None` if `quantized/rows.cuh` is as fast.
     pub fn of(limits: Limits, format: Format, how: Arrangement, sizes: [i64; 4]) -> Option<Self> {
         let [items, rows, columns, depth] = sizes;
         if format.bits != 4 || rows > ROWS || depth % SLICE != 0 || !pays(format, how, rows, depth)
         {
             return None;
         }
-        // NVFP4's numbers are scaled, and not sums.
+        // For NVFP4, numbers are scaled, not sums.
         let slots = match rows {
             _ if format.group < 32 => 1,
             0..=2 => 4,
             3..=4 => 2,
             _ => 1,
         };
-        // As few blocks as have the room that they need.
+        // As few blocks as possible for which a block's shared memory is large enough.
         let blocks = (limits.processors / items.max(1)).max(1);
         let tiles = (columns + TILE - 1) / TILE;
         (1..=MOST_TURNS).find_map(|turns| {
@@ -78,8 +79,8 @@ impl Stream {
     }
 }
 
-/// Returns true if this kernel is the faster one: enough warps have a slice in each pass over the depth, and scales of sums are few where there are
-/// several passes.
+/// Returns true if this kernel is faster. It is if enough warps have a slice in each pass over the depth, and if there are few
+/// sums to scale when there are several passes.
 fn pays(format: Format, how: Arrangement, rows: i64, depth: i64) -> bool {
     let whole = (depth + PASS - 1) / PASS * PASS;
     let (once, few) = (whole == PASS, rows <= 2);
@@ -128,7 +129,7 @@ mod tests {
         assert_eq!(of(4, Apart, [8, 1, 1408, 4096]).unwrap().each, 96);
         assert_eq!(of(4, Together, [1, 8, 28672, 4096]).unwrap().each, 112);
         assert_eq!(of(4, Together, [1, 1, 28672, 4096]).unwrap().each, 224);
-        // Not even one tile's scales have room.
+        // The scales of even a single tile do not fit.
         assert_eq!(of(4, Together, [1, 1, 16, 4096 * 100]), None);
     }
 

@@ -1,7 +1,6 @@
-//! Attention and its gradient by cuDNN, for halves on compute capability 9.0. cuDNN uses its flash
-//! attention for graphs of the operations that attention consists of. Making a plan takes a second,
-//! so it is done in the background while kernels here do the work. Only recording a graph waits for
-//! the plan.
+//! Attention and its gradient by cuDNN, for half dtypes on compute capability 9.0. Graphs of the basic operations select
+//! cuDNN's flash attention. Making a plan takes a second, so plans are made in the background while this crate's kernels do
+//! the work. A graph that is being recorded waits for the plan.
 
 use super::{Call, Common, Mask, TILE, in_vectors};
 use crate::context::lock;
@@ -15,16 +14,19 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock};
 use ultramarine_abi::helper::{Level, Result};
 
-/// Plans that are kept for a plan of the contract.
+/// Maximum number of cuDNN plans that are kept for one plan of the contract.
 const MOST_KEPT: usize = 64;
-/// Bytes of workspace that an engine may want beside the gradients of all heads.
+/// Maximum workspace of an engine in bytes, in addition to the gradients of all heads.
 const ROOM: u64 = 64 << 10;
-/// Sizes of queries and of values that cuDNN was measured with, up to this, are multiples of that.
+/// Sizes of queries and values for which cuDNN was measured: the largest, and the number that they
+/// are multiples of.
 const MOST_SIZE: i64 = 128;
 const SIZES: i64 = 8;
-/// Products of two numbers in scores and results from which cuDNN was faster on an H200: of attention, and of its gradient.
+/// Number of multiplications for scores and results from which cuDNN was faster on an H200: for attention, and for its
+/// gradient.
 const WORTH: [i64; 2] = [3 << 30, 1 << 32];
-/// Query heads of a key head up to which the products for a gradient count as more: kernels here take longer then.
+/// Maximum factor by which query heads that share a key head increase a gradient's number of
+/// multiplications, because this crate's kernels then take longer.
 const SHARING: i64 = 4;
 
 /// Identities of tensors and numbers in graphs.
@@ -38,7 +40,7 @@ pub mod id {
     pub const DQ: i64 = 7;
     pub const DK: i64 = 8;
     pub const DV: i64 = 9;
-    /// Delta as cuDNN makes it, and the sums for `DQ`.
+    /// Delta as cuDNN computes it, and the sums for `DQ`.
     pub const DELTA: i64 = 10;
     pub const SUMS: i64 = 11;
     pub const SCALE: i64 = 12;
@@ -48,7 +50,7 @@ pub mod id {
     pub const ONE: i64 = 16;
 }
 
-/// The sizes of a call that a plan is made for.
+/// The sizes of a call, for which a plan is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Shape {
     data: i32,
@@ -57,24 +59,25 @@ pub struct Shape {
     /// Batches, heads, queries, keys, and the sizes of queries and values.
     sizes: [i64; 6],
     key_heads: i64,
-    /// Strides of queries, keys and values; of the result, or of the cotangent and the gradients.
+    /// Strides of queries, keys and values; then those of the result, or of the cotangent and the
+    /// gradients.
     inputs: [[i64; 4]; 3],
     others: [[i64; 4]; 4],
     logarithms: [i64; 3],
 }
 
-/// A plan, once it was made; none, if that cannot be.
+/// A plan, once it was made; `None` inside if it cannot be made.
 type Slot = Arc<OnceLock<Option<Arc<Plan>>>>;
 
-/// The plans of cuDNN for attention or for its gradient, by [`Shape`].
+/// cuDNN's plans for attention or for its gradient, by [`Shape`].
 #[derive(Default)]
 pub struct Networks {
     kept: Mutex<HashMap<Shape, Slot>>,
 }
 
 impl Networks {
-    /// Returns the bytes of a call's workspace. 0 if the kernels here compute it, which need no
-    /// workspace for these sizes.
+    /// Workspace of a call in bytes. It is 0 if this crate's kernels do it, which need none for
+    /// these sizes.
     pub fn workspace(&self, job: &Job<'_>, shape: &Shape) -> u64 {
         let failed = || {
             let kept = lock(&self.kept);
@@ -86,10 +89,10 @@ impl Networks {
         if shape.is_gradient { Scratch::at(0, shape).1 } else { shape.room() }
     }
 
-    /// Returns the plan. `None` if the kernels here compute it, at least this time. The device's
-    /// context is current.
+    /// The plan. `None` if this crate's kernels do it, at least this time. The device's context is
+    /// current.
     pub fn plan(&self, job: &Job<'_>, shape: &Shape) -> Option<Arc<Plan>> {
-        // The plan may have failed before the size of the command's workspace was queried.
+        // The workspace of this command may have been requested when the plan had already failed.
         let library = Library::of(job.device).filter(|_| job.workspace != 0)?;
         let mut is_new = false;
         let slot = {
@@ -136,7 +139,8 @@ fn four(view: &View<'_>) -> Option<[i64; 4]> {
 }
 
 impl Shape {
-    /// Of a command with its result or, of the gradient, the cotangent and the results. `None`: kernels here do it.
+    /// The shape of a command, from its result or, for the gradient, from the cotangent and the results. `None` if
+    /// this crate's kernels do it.
     pub(super) fn of(
         common: &Common,
         job: &Job<'_>,
@@ -153,7 +157,8 @@ impl Shape {
         let causal = common.attributes.causal == 1;
         let is_plain = common.mask == Mask::None && call.sinks.is_none() && call.lengths.is_none();
         let tensors = [call.q, call.k, call.v].into_iter().chain(others.iter().copied());
-        // cuDNN adds the parts of the gradient by queries in a varying order.
+        // cuDNN's gradient with respect to the queries adds parts in the order in which they
+        // arrive.
         let varies = is_gradient && common.attributes.deterministic == 1;
         let fits = is_plain
             && !varies
@@ -180,14 +185,15 @@ impl Shape {
         })
     }
 
-    /// Bytes of workspace that an engine may want: with several query heads for a key head, their gradients too.
+    /// Maximum workspace of an engine in bytes. If several query heads share a key head, it includes their
+    /// gradients.
     fn room(&self) -> u64 {
         let [b, h, _, n, d, e] = self.sizes;
         let shared = self.is_gradient && self.key_heads < h;
         ROOM + if shared { 2 * (b * h * n * (d + e)) as u64 } else { 0 }
     }
 
-    /// The numbers of a call.
+    /// The scalars of a call.
     pub fn numbers(&self, scale: f64) -> Vec<(i64, u32)> {
         let [_, _, m, n, ..] = self.sizes;
         let mut numbers = vec![(id::SCALE, (scale as f32).to_bits())];
@@ -212,7 +218,7 @@ impl Shape {
         graph.plan(self.room())
     }
 
-    /// The scaled scores, less the logarithms where they are given, without those that are masked.
+    /// The scaled scores without those that are masked, minus the logarithms if they are given.
     fn scores(
         &self,
         graph: &mut Graph<'_>,
@@ -339,7 +345,8 @@ fn swapped([a, b, c, d]: [i64; 4]) -> [i64; 4] {
     [a, b, d, c]
 }
 
-/// True of sizes that cuDNN is asked for; `span` are heads whose queries fill tiles together.
+/// True if cuDNN is used for these sizes; `span` is the number of heads whose queries fill tiles
+/// together.
 fn is_served(
     [b, h, m, n, d, e]: [i64; 6],
     [group, span]: [i64; 2],
@@ -351,12 +358,13 @@ fn is_served(
     let shared = if is_gradient { group.min(SHARING) } else { 1 };
     let counted = products.saturating_mul(shared);
     let is_worth = wish == Wish::Always || counted >= WORTH[usize::from(is_gradient)];
-    // Queries without a key have no softmax there. Few rows are cut along the keys here.
+    // cuDNN's softmax is undefined for queries without keys. For few rows, this crate's kernels
+    // split the keys.
     fits && !(causal && m > n) && span * m > 2 * TILE && is_worth
 }
 
-/// The parts of a workspace for the gradient: a word that says where it failed, the stand-in for the result, delta, sums, and
-/// the engine's own.
+/// The parts of a workspace for the gradient: a word that says if the stand-in does not exist for a row, the stand-in for the
+/// result, delta, sums, and the engine's own workspace.
 pub struct Scratch {
     pub failed: u64,
     pub out: u64,
@@ -366,7 +374,7 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// Places from an address on, and where they end.
+    /// Lays out the parts from an address on; returns the end, too.
     pub fn at(address: u64, shape: &Shape) -> (Self, u64) {
         let [b, h, m, _, d, e] = shape.sizes;
         let rows = (b * h * m) as u64;

@@ -22,14 +22,14 @@ const WARPGROUPS: &[&str] = &[
     include_str!("../../../../kernels/nn/attention/warpgroups.cuh"),
 ];
 
-/// Keys from which the few rows of a unit get more than one block.
+/// Number of keys from which few rows of a unit are divided among several blocks.
 const SPLIT: i64 = 256;
-/// Blocks of a processor, then.
+/// Blocks per multiprocessor in this case.
 const BLOCKS: u64 = 5;
-/// The most groups of threads of a block that joins parts, and its most threads.
+/// Maximum number of thread groups in a block that joins parts, and its maximum number of threads.
 const SHARES: u32 = 8;
 const JOINING: u32 = 512;
-/// Keys at a time with warpgroups.
+/// Keys per step with warpgroups.
 const GROUP_KEYS: u32 = 128;
 
 struct Attention {
@@ -44,16 +44,16 @@ struct Attention {
 struct Variant {
     /// How products are computed.
     form: Form,
-    /// 16 bytes are moved at once.
+    /// True if 16 bytes are moved at once.
     vectors: bool,
-    /// Scores are scaled before they are compared.
+    /// True if scores are scaled before they are compared.
     scaled: bool,
 }
 
 #[derive(Clone, Copy, PartialEq)]
 enum Form {
     Warpgroups,
-    /// Tiles of rows of a warp, warps, keys at a time, and whether the keys of a row are cut into parts, which are joined later.
+    /// Tiles of rows per warp, warps, keys per step, and whether the keys of a row are split into parts, which are joined later.
     Tiles {
         tiles: u32,
         warps: u32,
@@ -72,7 +72,7 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
 }
 
 impl Attention {
-    /// Keys at a time of tiles: registers hold their scores.
+    /// Keys per step of tiles, limited by the registers for their scores.
     fn keys(&self) -> u32 {
         match (self.common.dtype, self.common.widest() <= 128) {
             (dtype, true) if dtype.is_half() => 64,
@@ -81,7 +81,7 @@ impl Attention {
         }
     }
 
-    /// The most tiles of a warp: registers hold their sums.
+    /// Maximum number of tiles per warp, limited by the registers for their sums.
     fn most_tiles(&self) -> u32 {
         let widest = match self.common.dtype {
             Dtype::Float64 => 0,
@@ -96,7 +96,8 @@ impl Attention {
         self.common.shared([TILE as u32 * tiles * warps + keys, keys])
     }
 
-    /// A warp with the rows of a unit, where they are few: others would be empty. Its keys are cut, if they are many.
+    /// How products are computed. If a unit has few rows, a single warp processes them, because other warps would be
+    /// idle; its keys are split if there are many.
     fn form(&self, job: &Job<'_>, call: &Call<'_>) -> Result<Form> {
         let rows = call.span() * call.sizes[2];
         if self.common.by_groups && rows > GROUP_ROWS.into() {
@@ -108,22 +109,23 @@ impl Attention {
             return Ok(Form::Tiles { tiles, warps: 1, keys, split: call.sizes[3] >= SPLIT });
         }
         if self.common.dtype == Dtype::Float32 && most == 2 && self.is_small(job, call) {
-            // More blocks, of fewer rows: keys are walked in fewer steps.
+            // More blocks, each with fewer rows: the keys are walked in fewer steps.
             return Ok(Form::Tiles { tiles: 1, warps: 2, keys: 2 * keys, split: false });
         }
         let warps = self.common.warps(|warps| self.shared(most, warps, keys))?;
-        // Long rows of float32: two blocks of two warps hide more than one of four.
+        // For long float32 rows, two blocks of two warps hide more latency than one block of four.
         let is_long = self.common.dtype == Dtype::Float32 && most == 1;
         let warps = if is_long { warps.min(2) } else { warps };
         Ok(Form::Tiles { tiles: most, warps, keys, split: false })
     }
 
-    /// Returns true if blocks of 32 rows are too few to give each processor several.
+    /// Returns true if there are too few blocks of 32 rows to give each multiprocessor several.
     fn is_small(&self, job: &Job<'_>, call: &Call<'_>) -> bool {
         call.blocks(2 * TILE) < 4 * u64::from(job.device.properties.multiprocessors)
     }
 
-    /// The parts of the keys: as many as give each processor some blocks.
+    /// The number of parts that the keys are split into: enough to give each multiprocessor several
+    /// blocks.
     fn splits(&self, job: &Job<'_>, call: &Call<'_>, form: Form) -> i64 {
         let Form::Tiles { split: true, keys, .. } = form else { return 1 };
         let [b, h, _, n, ..] = call.sizes;
@@ -182,12 +184,12 @@ impl Attention {
 }
 
 impl Attention {
-    /// The call that cuDNN is asked for.
+    /// The shape for cuDNN, if cuDNN is to be used.
     fn shape(&self, job: &Job<'_>, call: &Call<'_>) -> Result<Option<Shape>> {
         Ok(Shape::of(&self.common, job, call, job.output(1)?, &[job.output(0)?]))
     }
 
-    /// Returns true if cuDNN did it.
+    /// Returns true if cuDNN computed it.
     fn by_cudnn(&self, job: &Job<'_>, call: &Call<'_>, [out, lse]: [&View<'_>; 2]) -> Result<bool> {
         let Some(shape) = self.shape(job, call)? else { return Ok(false) };
         let Some(plan) = self.networks.plan(job, &shape) else { return Ok(false) };
@@ -208,7 +210,7 @@ impl Work for Attention {
         true
     }
 
-    /// A row's sums of each part of the keys, and their largest score and total.
+    /// For each part of the keys, a row's sums, its largest score and its total.
     fn workspace(&self, job: &Job<'_>) -> Result<u64> {
         let _entered = job.device.enter()?;
         let call = self.common.call(job)?;
@@ -264,7 +266,7 @@ impl Work for Attention {
     }
 }
 
-/// Equal parts of so many blocks of keys, no more than wanted. None of them is empty.
+/// The number of equal parts of `blocks` blocks of keys: at most `wanted`, and without empty parts.
 fn parts(wanted: u64, blocks: u64) -> u64 {
     let each = blocks.div_ceil(wanted.clamp(1, blocks));
     blocks.div_ceil(each)

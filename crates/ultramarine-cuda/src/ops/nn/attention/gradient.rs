@@ -1,5 +1,5 @@
-//! ATTENTION_GRADIENT: a launch for keys and values, one for queries (`attention/gradient_tiles.cuh`,
-//! `attention/gradient_warpgroups.cuh`).
+//! ATTENTION_GRADIENT: one launch for keys and values, and one for queries
+//! (`attention/gradient_tiles.cuh`, `attention/gradient_warpgroups.cuh`).
 
 use super::cudnn::{Networks, Scratch, Shape, id};
 use super::{Call, Common, GROUP_ROWS, GROUP_THREADS, GROUPS, TILE, check, in_vectors};
@@ -28,11 +28,11 @@ const WARPGROUPS: &[&str] = &[
 const PROJECTION: &[&str] =
     &[headers::NUMBER, include_str!("../../../../kernels/nn/attention/projection.cuh")];
 
-/// Threads of a row of `attention/projection.cuh`, and of a block.
+/// Threads per row in `attention/projection.cuh`, and threads of a block.
 const PROJECTING: u64 = 8;
 const PROJECTING_BLOCK: u32 = 256;
 
-/// Queries, or keys, at a time with warpgroups.
+/// Queries or keys per step with warpgroups.
 const GROUP_STEP: [u32; 2] = [64, 128];
 
 struct Gradient {
@@ -45,16 +45,16 @@ struct Gradient {
 /// The parameters of a compiled kernel.
 #[derive(Clone, Copy, PartialEq)]
 struct Variant {
-    /// It sums over queries, for the gradients by keys and values.
+    /// True for sums over queries, which give the gradients with respect to keys and values.
     by_keys: bool,
-    /// Products are those of warpgroups.
+    /// True if warpgroups compute the products.
     by_groups: bool,
     vectors: bool,
-    /// Scores are scaled first.
+    /// True if scores are scaled first.
     scaled: bool,
 }
 
-/// Rows of a block, threads, and rows of the other side that it handles at a time.
+/// Rows of a block, threads, and rows of the other side that it processes at a time.
 struct Block {
     rows: u32,
     threads: u32,
@@ -74,8 +74,8 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
 }
 
 impl Gradient {
-    /// Tiles of queries of a warp. Where a row of sums is short, one with more keys is faster; where it is long,
-    /// registers hold no more.
+    /// Tiles of queries per warp. For short rows of sums, a tile with more keys is faster; for long rows, more
+    /// tiles do not fit in registers.
     fn tiles(&self) -> u32 {
         let is_middling = (65..=128).contains(&self.common.widest());
         if self.common.dtype.is_half() && is_middling { 2 } else { 1 }
@@ -134,7 +134,7 @@ impl Gradient {
         })
     }
 
-    /// Warpgroups pay where both sides fill their rows.
+    /// True if warpgroups are worth it, because both sides fill their rows.
     fn by_groups(&self, call: &Call<'_>) -> bool {
         let rows = (call.span() * call.sizes[2]).min(call.sizes[3]);
         self.common.by_groups && rows > GROUP_ROWS.into()
@@ -142,21 +142,21 @@ impl Gradient {
 }
 
 impl Gradient {
-    /// The call that cuDNN is asked for.
+    /// The shape for cuDNN, if cuDNN is to be used.
     fn shape(&self, job: &Job<'_>, call: &Call<'_>) -> Result<Option<Shape>> {
         let others = [job.input(3)?, job.output(0)?, job.output(1)?, job.output(2)?];
         Ok(Shape::of(&self.common, job, call, job.input(4)?, &others))
     }
 
-    /// Has cuDNN do it. It makes delta of the cotangent and the forward pass's result, which the command does not have: in its
-    /// place it gets what makes the same delta. Returns the address of a word that is 0 if there was such a thing for all
-    /// rows, or 0 if cuDNN did nothing.
+    /// Lets cuDNN compute the gradient. cuDNN computes delta from the cotangent and the result of the forward pass, which the
+    /// command does not have. It gets a stand-in for the result that gives the same delta. Returns the address of a word that
+    /// is 0 if such a stand-in exists for all rows, or returns 0 if cuDNN did nothing.
     fn by_cudnn(&self, job: &Job<'_>, call: &Call<'_>) -> Result<u64> {
         let Some(shape) = self.shape(job, call)? else { return Ok(0) };
         let Some(plan) = self.networks.plan(job, &shape) else { return Ok(0) };
         let (places, _) = Scratch::at(job.scratch()?, &shape);
         let [ct, logarithms, delta] = [job.input(3)?, job.input(4)?, job.input(5)?];
-        // SAFETY: a word of the workspace.
+        // SAFETY: the word is in the workspace.
         unsafe { job.fill(places.failed, 0, 4, 1) }?;
         let kernel = self.projection.get(&job.device.programs, (), || {
             let d = self.common.dtype.tag();
@@ -215,7 +215,8 @@ impl Work for Gradient {
         check(dq, &[b, h, m, d])?;
         check(dk, &[b, heads, n, d])?;
         check(dv, &[b, heads, n, e])?;
-        // Kernels here do it where cuDNN did not: if the word there says so.
+        // If cuDNN was enqueued, this crate's kernels run only if the word says that cuDNN's result
+        // is not valid.
         let only = self.by_cudnn(job, &call)?;
         let words = call.words(self.common.attributes.causal, &[0; 4], &[0; 3]);
         let mut more = Vec::new();

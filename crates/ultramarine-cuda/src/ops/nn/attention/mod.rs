@@ -1,5 +1,5 @@
-//! ATTENTION and its gradient, in blocks of queries and keys: the parts that both share.
-//! `forward.rs` and `gradient.rs` have the kernels, `cudnn.rs` the library's.
+//! ATTENTION and its gradient, in blocks of queries and keys. This module has the parts that both
+//! share; `forward.rs` and `gradient.rs` have this crate's kernels, `cudnn.rs` uses the library.
 
 mod cudnn;
 pub mod forward;
@@ -9,23 +9,23 @@ use crate::launch::{Dtype, Job, OpRequest, View};
 use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::schema::AttentionAttrs;
 
-/// Largest size of a query or a value: registers hold a row of sums.
+/// Maximum size of a query or a value, limited by the registers for a row of sums.
 const MOST: u32 = 256;
-/// Rows of a warp's product.
+/// Rows of a warp-level product.
 const TILE: i64 = 16;
 
-/// Rows of a warpgroup's product, and columns of the panels that its operands are.
+/// Rows of a warpgroup's product, and columns of the panels of its operands.
 const GROUP_ROWS: u32 = 64;
-/// Warpgroups of a block.
+/// Warpgroups per block.
 const GROUPS: u32 = 2;
-/// Their threads.
+/// Threads of these warpgroups.
 const GROUP_THREADS: u32 = 128 * GROUPS;
-/// Largest size of a query or a value with warpgroups.
+/// Maximum size of a query or a value with warpgroups.
 const GROUP_MOST: u32 = 128;
-/// Bytes by which shared memory is larger than panels, which begin at a multiple of it.
+/// Alignment of panels in shared memory; as many additional bytes are requested.
 const ALIGNMENT: u32 = 1024;
 
-/// The kinds of masks, as `attention/rows.cuh` has them.
+/// The kinds of masks, as in `attention/rows.cuh`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mask {
     None,
@@ -33,21 +33,21 @@ enum Mask {
     Numbers,
 }
 
-/// The common part of both operations' plans.
+/// The common parts of both operations' plans.
 struct Common {
     dtype: Dtype,
     attributes: AttentionAttrs,
     mask: Mask,
-    /// The place of the first operand that may be absent.
+    /// Index of the first optional operand.
     optional: usize,
-    /// Warpgroups can make the products.
+    /// True if warpgroups can compute the products.
     by_groups: bool,
-    /// Bytes of shared memory that a block can have.
+    /// Maximum shared memory of a block, in bytes.
     room: u32,
 }
 
 impl Common {
-    /// Of a request whose operands that are always there are so many.
+    /// The common parts for a request; the first `optional` operands are always present.
     fn of(request: &OpRequest<'_>, optional: usize, outputs: usize) -> Result<Common> {
         let attributes: AttentionAttrs = request.attributes()?;
         let AttentionAttrs { mask, sinks, lengths, head_size, value_size, .. } = attributes;
@@ -78,7 +78,7 @@ impl Common {
         Ok(Common { dtype, attributes, mask, optional, by_groups, room: properties.shared_optin })
     }
 
-    /// The sizes of queries and values, rounded up to what products take.
+    /// The sizes of queries and values, rounded up to multiples that the products support.
     fn sizes(&self, by_groups: bool) -> [u32; 2] {
         let multiple = if by_groups { GROUP_ROWS } else { TILE as u32 };
         [self.attributes.head_size, self.attributes.value_size]
@@ -90,20 +90,20 @@ impl Common {
         self.sizes(false).into_iter().max().unwrap_or(MOST)
     }
 
-    /// Bytes of shared memory for so many rows of queries (or keys), and of values, in tiles. Rows are 16 bytes longer than
-    /// they have to be, so that no two of eight begin in one bank.
+    /// Bytes of shared memory for the given numbers of rows of queries (or keys), and of values, in tiles. Rows are padded
+    /// by 16 bytes, so that no two of eight consecutive rows start in the same bank.
     fn shared(&self, rows: [u32; 2]) -> u32 {
         let ([head, value], each) = (self.sizes(false), self.dtype.bytes() as u32);
         rows[0] * (head * each + 16) + rows[1] * (value * each + 16)
     }
 
-    /// The same, in panels.
+    /// Likewise, for panels.
     fn shared_panels(&self, rows: [u32; 2]) -> u32 {
         let [head, value] = self.sizes(true);
         2 * (rows[0] * head + rows[1] * value) + ALIGNMENT
     }
 
-    /// The most warps, up to four, for which a block has shared memory.
+    /// The largest number of warps, up to four, for which a block has enough shared memory.
     fn warps(&self, bytes: impl Fn(u32) -> u32) -> Result<u32> {
         [4, 2, 1].into_iter().find(|warps| bytes(*warps) <= self.room).ok_or_else(|| {
             Failure::unsupported(format!(
@@ -115,7 +115,7 @@ impl Common {
         })
     }
 
-    /// The request of a command.
+    /// The operands of a command.
     fn call<'a>(&self, job: &'a Job<'_>) -> Result<Call<'a>> {
         let [q, k, v] = [job.input(0)?, job.input(1)?, job.input(2)?];
         let mut next = self.optional;
@@ -158,7 +158,7 @@ struct Call<'a> {
     sizes: [i64; 6],
     group: i64,
     scale: f64,
-    /// Scores are scaled before they are compared.
+    /// True if scores are scaled before they are compared.
     scaled: bool,
     q: &'a View<'a>,
     k: &'a View<'a>,
@@ -169,12 +169,13 @@ struct Call<'a> {
 }
 
 impl Call<'_> {
-    /// Heads whose queries fill tiles together: those of one do not where they are few.
+    /// Number of heads whose queries fill tiles together. If there are few queries, a single head
+    /// does not fill a tile.
     fn span(&self) -> i64 {
         if self.sizes[2] < 4 * TILE { self.group } else { 1 }
     }
 
-    /// Blocks of so many rows, for all units.
+    /// Number of blocks of `rows` rows, for all units.
     fn blocks(&self, rows: i64) -> u64 {
         let [b, h, m, ..] = self.sizes;
         ((self.span() * m + rows - 1) / rows * (b * h / self.span())) as u64
@@ -219,7 +220,7 @@ fn in_vectors(view: &View<'_>) -> bool {
         && strides.all(|(_, s)| s % each == 0)
 }
 
-/// A word of two 32-bit values.
+/// A word that consists of two 32-bit values.
 fn pair(low: i64, high: i64) -> i64 {
     (low & 0xffff_ffff) | high << 32
 }

@@ -2,7 +2,7 @@ use super::*;
 
 const H200: u64 = 132 * 2048;
 
-/// The choice for a float32 tensor of these strides at an aligned address.
+/// The choice for a float32 tensor with these strides at an aligned address.
 fn fold(shape: &[i64], strides: &[i64], axes: u64) -> Fold {
     let out: Vec<i64> =
         shape.iter().enumerate().map(|(i, n)| if axes >> i & 1 == 1 { 1 } else { *n }).collect();
@@ -32,12 +32,13 @@ fn what_is_next_in_memory_decides() {
     assert_eq!(kinds(&[1 << 20, 7], 0b10), (Kind::Rows(8), 1, false));
     assert_eq!(kinds(&[64, 4096, 64], 0b010), (Kind::Columns, 4, true));
     assert_eq!(kinds(&[64, 128, 4096], 0b101), (Kind::Rows(256), 4, true));
-    // A transposed matrix is the other way round.
+    // A transposed matrix is walked in the other order.
     let transpose = fold(&[4096, 16384], &[1, 4096], 0b01);
     assert_eq!((transpose.variant.kind, transpose.variant.vector), (Kind::Rows(256), 4));
 }
 
-/// The choice for a tensor of these strides, in the order of a row-major one, and whether its elements are gathered.
+/// The choice for a tensor with these strides that keeps the order of a row-major tensor, and whether its elements
+/// are gathered.
 fn like(shape: &[i64], strides: &[i64], address: u64, axes: u64) -> Option<(Kind, u32, bool)> {
     let out = crate::launch::row_major(
         &shape
@@ -59,7 +60,7 @@ fn strides_do_not_change_the_order() {
     let matrix = [4096i64, 4096];
     let rows = |gather| Some((Kind::Rows(256), 4, gather));
     assert_eq!(like(&matrix, &[4096, 1], 4096, 0b10), rows(false));
-    // Misaligned, backwards, and one row for all.
+    // Misaligned, reversed, and broadcast along rows.
     assert_eq!(like(&matrix, &[4096, 1], 4100, 0b10), rows(true));
     assert_eq!(like(&matrix, &[-4096, -1], 4096, 0b10), rows(true));
     assert_eq!(like(&matrix, &[0, 1], 4096, 0b10), rows(true));
