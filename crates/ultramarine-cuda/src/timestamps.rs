@@ -1,9 +1,9 @@
-//! Timestamps in the order of a stream: events of the driver that note the time.
+//! Timestamps in the order of a stream: driver events that record the time.
 //!
-//! The driver says how long after another event one was reached, in milliseconds as a float32, which
-//! after a few minutes is no longer exact to a microsecond. So times are counted from an origin that
-//! follows: an event that was resolved becomes the origin of later marks. A mark keeps the origin that
-//! it was made with, which was reached by then, so that no time is negative.
+//! The driver reports the time between two events in milliseconds as a float32, which after a few
+//! minutes is no longer exact to a microsecond. So times are counted from a moving origin: an event
+//! whose time was resolved becomes the origin of later marks. Each mark keeps the origin that was
+//! current when it was made. This origin had been reached by then, so no time is negative.
 
 use crate::context::failure::{self, cuda};
 use crate::context::{Context, lock};
@@ -12,10 +12,11 @@ use crate::sys::driver::{EventHandle, code};
 use std::sync::{Arc, Mutex, OnceLock};
 use ultramarine_abi::helper::Result;
 
-/// Nanoseconds after which an origin is replaced. A float32 of as many milliseconds is exact to 8 nanoseconds.
+/// Nanoseconds after which an origin is replaced. For this time, a float32 in milliseconds is exact to 8
+/// nanoseconds.
 const ORIGIN_LASTS: u64 = 100_000_000;
 
-/// An event that notes the time, and goes back when nobody asks for it any more.
+/// An event that records the time. It is given back for reuse when it is not needed any more.
 struct TimedEvent {
     context: Arc<Context>,
     handle: EventHandle,
@@ -27,7 +28,7 @@ unsafe impl Send for TimedEvent {}
 unsafe impl Sync for TimedEvent {}
 
 impl TimedEvent {
-    /// Records one behind the stream's earlier work. The context is current.
+    /// Records an event after the stream's earlier work. The context is current.
     fn record(context: &Arc<Context>, stream: &Stream) -> Result<Self> {
         let driver = context.driver();
         let event = Self { context: context.clone(), handle: context.take_timed_event()? };
@@ -43,19 +44,19 @@ impl Drop for TimedEvent {
     }
 }
 
-/// An event that was reached, and its time on the clock.
+/// An event that was reached, and the clock's time for it.
 struct Origin {
     event: Arc<TimedEvent>,
     nanoseconds: u64,
 }
 
-/// The clock of a device: the same for all of its streams.
+/// The clock of a device. All of its streams share it.
 pub struct Clock {
     context: Arc<Context>,
     origin: Mutex<Option<Arc<Origin>>>,
 }
 
-/// A point of a stream whose time is asked for later.
+/// A point of a stream whose time can be queried later.
 pub struct Timestamp {
     event: Arc<TimedEvent>,
     origin: Arc<Origin>,
@@ -63,12 +64,12 @@ pub struct Timestamp {
 }
 
 impl Clock {
-    /// A clock that begins at the first mark.
+    /// A clock that starts at the first mark.
     pub fn new(context: Arc<Context>) -> Self {
         Self { context, origin: Mutex::default() }
     }
 
-    /// A timestamp behind the stream's earlier work. The very first waits for that work.
+    /// A timestamp after the stream's earlier work. The very first one waits for that work.
     pub fn mark(&self, stream: &Stream) -> Result<Timestamp> {
         let _entered = self.context.enter()?;
         let origin = self.origin(stream)?;
@@ -88,7 +89,7 @@ impl Clock {
         Ok(origin.insert(made).clone())
     }
 
-    /// The time of a mark in nanoseconds, if its stream has got there.
+    /// The time of a mark in nanoseconds, if its stream has reached it.
     pub fn resolve(&self, mark: &Timestamp) -> Result<Option<u64>> {
         if let Some(known) = mark.nanoseconds.get() {
             return Ok(Some(*known));
@@ -102,7 +103,8 @@ impl Clock {
             other => return failure::check(driver, "event_query", other).map(|()| None),
         }
         let (start, end) = (mark.origin.event.handle, mark.event.handle);
-        // SAFETY: the place is valid; both events are of this context, note the time and were reached.
+        // SAFETY: the output pointer is valid; both events are of this context, record the time, and
+        // were reached.
         unsafe { cuda!(driver.event_elapsed(&mut milliseconds, start, end)) }?;
         let since = (f64::from(milliseconds).max(0.0) * 1e6).round() as u64;
         let time = *mark.nanoseconds.get_or_init(|| mark.origin.nanoseconds + since);

@@ -1,4 +1,4 @@
-//! SELECT, which arrays know as `where`.
+//! SELECT, which arrays call `where`.
 
 use super::elementwise::rule::Weight;
 use super::elementwise::{Elementwise, MOVES, Map, Spec};

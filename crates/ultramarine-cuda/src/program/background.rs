@@ -1,20 +1,20 @@
-//! Background threads for compilations that no thread waits for, and for ending communicators.
+//! Background jobs: compilations that no thread waits for, and the closing of communicators.
 //!
-//! There are few threads. They start when there is work, and end when there is none. The exit of
-//! the process waits for threads inside NVRTC or NCCL, because libraries are torn down at the exit,
-//! and a running call would use freed data. A forked child has none of these threads, and never
+//! There are few threads; they are started when there is work, and end when there is none. When the
+//! process tears libraries down, no thread may be inside NVRTC or NCCL, because a running call
+//! would use objects that were already destroyed. A forked child has none of the threads. It never
 //! gets here, because its devices refuse every call before.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Condvar, Mutex, MutexGuard, Once};
 
-/// Limit on the threads.
+/// Maximum number of threads.
 const WORKERS: usize = 2;
-/// Limit on the time that the exit of the process waits for these threads.
+/// Maximum time to wait for these threads when the process exits.
 #[cfg(not(windows))]
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(20);
-/// Limit on the time that the exit waits for jobs that wait for other processes.
+/// Maximum time to wait for jobs that themselves wait for other processes.
 #[cfg(not(windows))]
 const FAREWELL: std::time::Duration = std::time::Duration::from_secs(5);
 
@@ -24,7 +24,7 @@ type Job = Box<dyn FnOnce() + Send>;
 struct State {
     queue: VecDeque<Job>,
     workers: usize,
-    /// Number of threads that [`spawn_apart`] started.
+    /// Number of threads started by [`spawn_apart`].
     apart: usize,
     closed: bool,
 }
@@ -44,7 +44,7 @@ impl Pool {
         self.state.lock().unwrap_or_else(|e| e.into_inner())
     }
 
-    /// The loop of a thread.
+    /// The loop of a worker thread.
     fn work(&self) {
         loop {
             let job = {
@@ -58,14 +58,14 @@ impl Pool {
                     }
                 }
             };
-            // If the job panicked, there is no result, and callers request it again.
+            // If the job panics, waiting callers find no result and ask again.
             let _ = catch_unwind(AssertUnwindSafe(job));
         }
     }
 }
 
-/// Runs `job` in the background. Returns `false` if the job was dropped, because the process exits
-/// or has no threads left.
+/// Runs `job` later. Returns `false` if the job is dropped, because the process exits or no thread
+/// can be started.
 pub fn spawn(job: impl FnOnce() + Send + 'static) -> bool {
     register();
     let mut state = POOL.lock();
@@ -87,8 +87,8 @@ pub fn spawn(job: impl FnOnce() + Send + 'static) -> bool {
     true
 }
 
-/// Runs `job`, which may wait for other processes, in a separate thread. The exit waits a limited
-/// time for it. Returns `false` if the job was dropped, as in [`spawn`].
+/// Runs `job`, which may wait for other processes, on a new thread. The exit waits for it, but not for long. Returns
+/// `false` if the job is dropped, as [`spawn`] does.
 pub fn spawn_apart(job: impl FnOnce() + Send + 'static) -> bool {
     register();
     let mut state = POOL.lock();
@@ -101,22 +101,21 @@ pub fn spawn_apart(job: impl FnOnce() + Send + 'static) -> bool {
         POOL.lock().apart -= 1;
         POOL.ended.notify_all();
     };
-    // The new thread cannot decrement the count before it is incremented here, because this thread
-    // holds the lock.
+    // The thread cannot decrement the counter before the increment below, because we hold the lock.
     let begun = named.spawn(run).is_ok();
     state.apart += usize::from(begun);
     begun
 }
 
-/// Makes the exit of the process wait. Called with the first job.
+/// Makes the exit of the process wait, from the first job on.
 fn register() {
-    // NVRTC was opened before, so this handler runs before NVRTC's handlers.
+    // This runs after NVRTC was opened, so that this exit handler runs before NVRTC's.
     static REGISTERED: Once = Once::new();
     REGISTERED.call_once(at_exit);
     watch_main_thread();
 }
 
-/// Waits until all jobs are done, for tests.
+/// Waits until all jobs are done; for tests.
 #[cfg(test)]
 pub fn drain() {
     let mut state = POOL.lock();
@@ -125,8 +124,8 @@ pub fn drain() {
     }
 }
 
-/// Drops jobs that have not begun, and waits for running compilations and for communicators that
-/// are ending.
+/// Drops jobs that have not started, and waits for running compilations and for communicators that
+/// are closing.
 #[cfg(not(windows))]
 extern "C" fn close() {
     if crate::context::forked() {
@@ -143,22 +142,22 @@ extern "C" fn close() {
     drop(dropped);
 }
 
-/// Makes the exit of the process wait for running compilations. (Windows ends all threads before it
-/// calls any handler.)
+/// Makes the exit of the process wait for running compilations. (On Windows, all threads have ended
+/// before exit handlers are called.)
 fn at_exit() {
     #[cfg(not(windows))]
     {
         unsafe extern "C" {
             fn atexit(handler: extern "C" fn()) -> core::ffi::c_int;
         }
-        // SAFETY: a plain function of this library, which stays loaded, and which does not unwind.
+        // SAFETY: a plain function of this library, which stays loaded; it does not unwind.
         unsafe { atexit(close) };
     }
 }
 
-/// Makes the exit wait before every handler of the C library, if the calling thread is the main
-/// thread. A handler alone would run too late: a running compilation registers its own handlers,
-/// which run before those registered earlier.
+/// If the calling thread is the main thread, makes the exit wait before any handler of the C library runs.
+/// The exit handler alone comes too late, because a running compiler registers its own handlers, which run
+/// before those registered earlier.
 pub fn watch_main_thread() {
     #[cfg(target_os = "linux")]
     {
@@ -169,7 +168,8 @@ pub fn watch_main_thread() {
     }
 }
 
-/// At the exit, thread-locals of the exiting thread are dropped first.
+/// A thread-local value of the main thread. The exit first drops the thread-local values of the
+/// thread that calls it.
 #[cfg(target_os = "linux")]
 fn watch_this_thread() {
     struct Last;
@@ -181,7 +181,7 @@ fn watch_this_thread() {
     thread_local! {
         static LAST: Last = const { Last };
     }
-    // This fails in a thread that is exiting.
+    // The access fails in a thread that is ending.
     let _ = LAST.try_with(|_| ());
 }
 
@@ -196,8 +196,8 @@ mod tests {
         fn atexit(handler: extern "C" fn()) -> core::ffi::c_int;
     }
 
-    /// The exit handler of a library, registered while the library works. After it has run, the
-    /// library must not be used.
+    /// The exit handler of a library that was registered while the library works. After it has run,
+    /// the library's state is gone.
     extern "C" fn tear_down() {
         if let Some(place) = std::env::var_os("ULTRAMARINE_TEST_EXIT") {
             let _ = std::fs::write(std::path::Path::new(&place).join("gone"), "");
@@ -223,7 +223,7 @@ mod tests {
                 std::fs::write(&place, end).unwrap();
             });
         }
-        // Treat this thread as the main thread, because it is the one that exits.
+        // This thread acts as the main thread, because it is the one that exits.
         #[cfg(target_os = "linux")]
         watch_this_thread();
         while std::fs::read_dir(&place).unwrap().count() == 0 {
@@ -253,7 +253,7 @@ mod tests {
         std::fs::remove_dir_all(&place).unwrap();
     }
 
-    /// In a child process: exits while a communicator is ending.
+    /// In a child process: exits while a communicator is closing.
     #[test]
     fn exits_while_one_ends() {
         let Some(place) = std::env::var_os("ULTRAMARINE_TEST_FAREWELL") else { return };

@@ -1,4 +1,4 @@
-//! NVRTC: compiles a source to the device's code.
+//! NVRTC: compiles a source to device code.
 
 use crate::sys::nvrtc::{self, Nvrtc};
 use core::ffi::{CStr, c_char, c_int};
@@ -6,21 +6,21 @@ use std::ffi::CString;
 use ultramarine_abi::helper::disk::Entry;
 use ultramarine_abi::helper::{Failure, Result};
 
-/// A source for NVRTC, with everything that its result depends on.
+/// A source for NVRTC, with everything that the result depends on.
 #[derive(Clone, Debug)]
 pub struct TranslationUnit {
     /// Its name in the compiler's messages.
     pub name: String,
     /// CUDA C.
     pub source: String,
-    /// The compiler's options, the architecture among them.
+    /// The compiler's options, including the architecture.
     pub options: Vec<String>,
-    /// Expressions such as `scale<float>`, for which the names of the functions are needed.
+    /// Expressions such as `scale<float>` whose mangled names are needed.
     pub expressions: Vec<String>,
 }
 
 impl TranslationUnit {
-    /// Returns everything that the result depends on, as bytes. Equal bytes mean equal code.
+    /// Everything that the result depends on, as bytes. Equal keys mean equal code.
     pub fn key(&self) -> Result<Vec<u8>> {
         let nvrtc = nvrtc::nvrtc()?;
         let (mut major, mut minor) = (0, 0);
@@ -36,9 +36,9 @@ impl TranslationUnit {
     }
 }
 
-/// Returns the architecture for NVRTC: the device's own, from 9.0 on with architecture-specific
-/// features (such as `wgmma`). If the device is newer than NVRTC, it is intermediate code of the
-/// newest architecture that NVRTC knows, which the driver compiles.
+/// The architecture for which NVRTC compiles. It is the device's own; from 9.0 on, with the architecture-specific features
+/// (such as `wgmma`). If the device is newer than NVRTC, it is the newest architecture that NVRTC knows, as intermediate
+/// code, which the driver compiles.
 pub fn target((major, minor): (u32, u32)) -> Result<String> {
     let nvrtc = nvrtc::nvrtc()?;
     let wanted = (major * 10 + minor) as c_int;
@@ -46,7 +46,7 @@ pub fn target((major, minor): (u32, u32)) -> Result<String> {
     // SAFETY: the place is valid.
     said(nvrtc, "nvrtcGetNumSupportedArchs", unsafe { (nvrtc.arch_count)(&mut count) })?;
     let mut known = vec![0; usize::try_from(count).unwrap_or(0)];
-    // SAFETY: there is room for as many as it says.
+    // SAFETY: there is room for the number of entries that NVRTC reported.
     said(nvrtc, "nvrtcGetSupportedArchs", unsafe { (nvrtc.archs)(known.as_mut_ptr()) })?;
     if known.contains(&wanted) {
         let specific = if wanted >= 90 { "a" } else { "" };
@@ -66,7 +66,7 @@ pub fn said(nvrtc: &Nvrtc, call: &str, code: nvrtc::Code) -> Result<()> {
     if code == 0 {
         return Ok(());
     }
-    // SAFETY: NVRTC gives a static text for every code.
+    // SAFETY: NVRTC returns a static text for every code.
     let text = unsafe { CStr::from_ptr((nvrtc.error_string)(code)) };
     Err(Failure::new(format!("{call} failed: {}", text.to_string_lossy())))
 }
@@ -75,7 +75,7 @@ fn c(text: &str) -> Result<CString> {
     CString::new(text).map_err(|_| Failure::invalid("a NUL in a text for NVRTC"))
 }
 
-/// A program of NVRTC's, destroyed when it is dropped.
+/// A program of NVRTC, destroyed when it is dropped.
 struct Program {
     nvrtc: &'static Nvrtc,
     handle: nvrtc::ProgramHandle,
@@ -88,7 +88,7 @@ impl Drop for Program {
     }
 }
 
-/// Compiles a unit to the device's code. The failure contains the compiler's log.
+/// Compiles a unit to device code; the failure contains the compiler's log.
 pub fn compile(unit: &TranslationUnit) -> Result<Entry> {
     let nvrtc = nvrtc::nvrtc()?;
     let (source, name) = (c(&unit.source)?, c(&unit.name)?);
@@ -119,17 +119,17 @@ pub fn compile(unit: &TranslationUnit) -> Result<Entry> {
 impl Program {
     fn lowered(&self, expression: &CStr) -> Result<String> {
         let mut name = std::ptr::null();
-        // SAFETY: a compiled program and an expression that it was given.
+        // SAFETY: a compiled program, and an expression that was added to it.
         let code =
             unsafe { (self.nvrtc.lowered_name)(self.handle, expression.as_ptr(), &mut name) };
         said(self.nvrtc, "nvrtcGetLoweredName", code)?;
-        // SAFETY: NUL-terminated, and alive as long as the program.
+        // SAFETY: the name is NUL-terminated, and lives as long as the program.
         Ok(unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned())
     }
 
     fn image(&self) -> Result<Vec<u8>> {
         let (nvrtc, mut size) = (self.nvrtc, 0);
-        // SAFETY: a compiled program; the place is valid.
+        // SAFETY: a compiled program; the output pointer is valid.
         let native = unsafe { (nvrtc.cubin_size)(self.handle, &mut size) } == 0 && size > 0;
         if !native {
             // SAFETY: as above.
@@ -138,7 +138,7 @@ impl Program {
         }
         let mut image = vec![0u8; size];
         let get = if native { nvrtc.cubin } else { nvrtc.ptx };
-        // SAFETY: there is room for as many bytes as it said.
+        // SAFETY: there is room for as many bytes as NVRTC reported.
         let code = unsafe { get(self.handle, image.as_mut_ptr().cast()) };
         said(nvrtc, "nvrtcGetCUBIN", code)?;
         Ok(image)
@@ -152,7 +152,7 @@ impl Program {
             return String::new();
         }
         let mut text = vec![0u8; size];
-        // SAFETY: there is room for as many bytes as it said.
+        // SAFETY: there is room for as many bytes as NVRTC reported.
         if unsafe { (nvrtc.log)(self.handle, text.as_mut_ptr().cast()) } != 0 {
             return String::new();
         }

@@ -1,15 +1,16 @@
-//! The files that a user's source includes. Its compiled code depends on them.
+//! The files that a user's source includes. The compiled code depends on them.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use ultramarine_abi::helper::disk::digest;
 
-/// Limit on the files that are read.
+/// Maximum number of files that are examined.
 const MOST: usize = 4000;
 
-/// Returns everything that a source includes, directly or indirectly, as bytes: found files by
-/// their paths and contents, and the names of missing files. It may contain more than the compiler
-/// reads, because conditions are ignored. `None` if it cannot be determined.
+/// Everything that a source includes with the compiler's options, directly or indirectly, as bytes:
+/// the paths and contents of files that are found, and the names of those that are not. Because
+/// conditions are not evaluated, it may contain more than the compiler reads. `None` if the
+/// includes cannot be determined.
 pub fn of(text: &str, options: &[String]) -> Option<Vec<u8>> {
     let mut all =
         Included { directories: directories(options)?, seen: HashSet::new(), key: Vec::new() };
@@ -44,7 +45,7 @@ struct Included {
 }
 
 impl Included {
-    /// Adds the files that a source in `directory` mentions.
+    /// Adds the includes in a text from a file of `directory`.
     fn scan(&mut self, text: &str, directory: &Path) -> Option<()> {
         const WORD: &str = "include";
         let mut rest = text;
@@ -57,7 +58,7 @@ impl Included {
             let end = match after.chars().next() {
                 Some('"') => '"',
                 Some('<') => '>',
-                // A macro, or a directive with joined lines or with a comment before its name.
+                // The include is a macro, or contains joined lines or a comment before its name.
                 _ if before.ends_with('#') => return None,
                 _ => continue,
             };

@@ -4,8 +4,8 @@ use super::{Kernel, Programs, Source};
 use std::sync::{PoisonError, RwLock};
 use ultramarine_abi::helper::Result;
 
-/// The kernels that a plan has used so far, from the device's [`Programs`], by keys that
-/// distinguish them within the plan. A launch finds its kernel here without generating the source.
+/// The kernels that a plan has used so far, from the device's [`Programs`]. The key tells them
+/// apart within the plan. A launch finds its kernel here without generating its source.
 pub struct Kernels<K = ()>(RwLock<Vec<(K, Kernel)>>);
 
 impl<K> Default for Kernels<K> {
@@ -24,7 +24,7 @@ impl<K: Copy + PartialEq> Kernels<K> {
         self.0.write().unwrap_or_else(PoisonError::into_inner).push((key, kernel));
     }
 
-    /// Returns the kernel of a key. `source` makes its source if needed. The device's context is
+    /// The kernel of a key; `source` generates its source if needed. The device's context is
     /// current.
     pub fn get(
         &self,
@@ -35,15 +35,15 @@ impl<K: Copy + PartialEq> Kernels<K> {
         if let Some(kernel) = self.known(key) {
             return Ok(kernel);
         }
-        // Without the lock, because other threads compile other kernels, or wait for this one in
-        // `programs`.
+        // The lock is not held here, so that other threads can compile other kernels, or wait for
+        // this one in `programs`.
         let kernel = programs.kernel(&source())?;
         self.keep(key, kernel);
         Ok(kernel)
     }
 
-    /// Returns true if the kernel of a key is in memory or on disk. Otherwise it is compiled in the
-    /// background. `name` is that of the source. The device's context is current.
+    /// True if the kernel of a key is in memory or on disk. Otherwise its compilation is started in
+    /// the background. `name` is the name of the source. The device's context is current.
     pub fn ready(
         &self,
         programs: &Programs,

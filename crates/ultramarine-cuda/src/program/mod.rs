@@ -1,6 +1,5 @@
-//! Kernels: CUDA C that NVRTC compiles for the device, once for each name. Compiled code is cached
-//! on disk ([`ultramarine_abi::helper::disk`]), and can be compiled in the background
-//! ([`background`]).
+//! Kernels: CUDA C that NVRTC compiles for the device, once for each name. Compiled code is kept on disk
+//! ([`ultramarine_abi::helper::disk`]). Kernels can also be compiled in the background ([`background`]).
 
 pub mod background;
 pub mod compile;
@@ -25,7 +24,7 @@ use ultramarine_abi::helper::disk::{self, Disk, Entry, Format};
 use ultramarine_abi::helper::{Failure, Host, Level, Result};
 use ultramarine_abi::status;
 
-/// A function on the device. [`Programs`] loads it, and it stays loaded until the process ends.
+/// A function on the device, loaded by [`Programs`]. It stays loaded as long as the process lives.
 #[derive(Clone, Copy, Debug)]
 pub struct Kernel {
     function: FunctionHandle,
@@ -43,8 +42,8 @@ impl Kernel {
         self.function
     }
 
-    /// Returns true if no part of the kernel runs before the previous kernel has ended, even if it
-    /// is launched early.
+    /// True if the kernel does nothing before the previous kernel has ended, even if it is launched
+    /// early.
     pub fn waits(&self) -> bool {
         self.waits
     }
@@ -58,8 +57,8 @@ struct Slot {
 }
 
 impl Slot {
-    /// Returns the result of `make`, which runs only once at a time. A failure due to a lack of
-    /// memory is not kept, so the next call tries again.
+    /// The result of `make`, which runs at most once at a time. After a failure for lack of memory,
+    /// the next call tries again.
     fn get(&self, make: impl FnOnce() -> Result<Kernel>) -> Result<Kernel> {
         let _one = lock(&self.making);
         if let Some(known) = self.known.get() {
@@ -76,16 +75,16 @@ impl Slot {
 
 type Compiled = Arc<OnceLock<Result<Entry>>>;
 
-/// Counts of kernels by their origin, of all devices.
+/// Counts of kernels by their origin, for all devices.
 #[derive(Debug, Default)]
 pub struct Counters {
-    /// Compiled by NVRTC, and the time that took.
+    /// Compiled by NVRTC.
     pub compiled: AtomicU64,
-    /// Milliseconds of it.
+    /// Time of the compilations, in milliseconds.
     pub compile_ms: AtomicU64,
     /// Read from disk.
     pub from_disk: AtomicU64,
-    /// Found in memory, because another plan had requested them.
+    /// Found in memory, because another plan already needed them.
     pub from_memory: AtomicU64,
 }
 
@@ -98,7 +97,7 @@ pub static COUNTERS: Counters = Counters {
 };
 
 impl Counters {
-    /// Formats the counters as text.
+    /// The counts as text.
     pub fn describe(&self) -> String {
         let [compiled, ms, disk, memory] =
             [&self.compiled, &self.compile_ms, &self.from_disk, &self.from_memory]
@@ -107,10 +106,10 @@ impl Counters {
     }
 }
 
-/// The files of compiled code.
+/// The file format of compiled code.
 const FORMAT: Format = Format { magic: *b"UMCUDA\0\x01", ending: "cubin" };
 
-/// Returns the user's cache of compiled code. It is looked up once.
+/// The user's directory of compiled code, looked for once.
 fn disk(host: &Host) -> Option<&'static Disk> {
     static DISK: OnceLock<Option<Disk>> = OnceLock::new();
     let open = || match Disk::open(disk::place("cuda", "ULTRAMARINE_CUDA_CACHE")?, FORMAT) {
@@ -123,14 +122,14 @@ fn disk(host: &Host) -> Option<&'static Disk> {
     DISK.get_or_init(open).as_ref()
 }
 
-/// Returns a unit's code from disk.
+/// A unit's code, read from disk.
 fn from_disk(host: &Host, key: &[u8]) -> Option<Entry> {
     let entry = disk(host)?.get(key)?;
     COUNTERS.from_disk.fetch_add(1, Ordering::Relaxed);
     Some(entry)
 }
 
-/// Compiles a unit's code by NVRTC, and stores it on disk.
+/// A unit's code, compiled by NVRTC and written to disk.
 fn compiled(host: &Host, unit: &TranslationUnit, key: &[u8]) -> Result<Entry> {
     let start = Instant::now();
     let entry = compile::compile(unit)?;
@@ -145,9 +144,9 @@ fn compiled(host: &Host, unit: &TranslationUnit, key: &[u8]) -> Result<Entry> {
     Ok(entry)
 }
 
-/// The kernels of a device, by the names of their sources. This is the only cache of loaded code.
-/// At its first use, a kernel is read from disk, or compiled by NVRTC. Plans keep their kernels in
-/// [`Kernels`].
+/// The kernels of a device, by the names of their sources. It is the only cache of loaded code. A
+/// kernel is compiled by NVRTC at its first use, or read from disk. Plans keep the kernels that
+/// they use in [`Kernels`].
 pub struct Programs {
     host: Host,
     context: Arc<Context>,
@@ -155,13 +154,13 @@ pub struct Programs {
     architecture: (u32, u32),
     target: OnceLock<Result<String>>,
     kernels: Mutex<HashMap<String, Arc<Slot>>>,
-    /// Kernels that are being compiled in the background, or have been compiled and are not loaded
+    /// Kernels that are being compiled in the background, or that were compiled and are not loaded
     /// yet.
     awaited: Mutex<HashMap<String, Compiled>>,
 }
 
 impl Programs {
-    /// Makes an empty cache.
+    /// Without any kernels.
     pub fn new(
         host: Host,
         context: Arc<Context>,
@@ -179,15 +178,15 @@ impl Programs {
         }
     }
 
-    /// Returns NVRTC's option for the device's architecture.
+    /// NVRTC's architecture option for the device.
     pub fn architecture(&self) -> Result<String> {
         let target = self.target.get_or_init(|| compile::target(self.architecture)).clone()?;
         Ok(format!("--gpu-architecture={target}"))
     }
 
-    /// Compiles a user's source, or reads its code from disk. Returns the image, and the names of
-    /// the functions that the expressions denote. `options` are all options but the architecture.
-    /// Files that the source includes are part of the cache key.
+    /// Compiles a user's source, or reads its code from disk. Returns the image, and the mangled
+    /// names of the functions for the expressions. `options` are all options except the
+    /// architecture. Files that the source includes are part of the key of the code.
     pub fn compile(
         &self,
         name: &str,
@@ -214,19 +213,20 @@ impl Programs {
         }
     }
 
-    /// Returns a kernel, and compiles it if necessary. The device's context is current.
+    /// A kernel; it is compiled if it is not loaded yet. The device's context is current.
     pub fn kernel(&self, source: &Source) -> Result<Kernel> {
         let slot = self.slot(&source.name());
         if let Some(known) = slot.known.get() {
             COUNTERS.from_memory.fetch_add(1, Ordering::Relaxed);
             return known.clone();
         }
-        // Without the lock, because other threads compile other kernels.
+        // The lock is not held here, so that other threads can compile other kernels.
         slot.get(|| self.make(source))
     }
 
-    /// Returns a kernel that is in memory or on disk. Otherwise returns `None`, and compiles it in
-    /// the background. `source` makes the source of that name. The device's context is current.
+    /// A kernel that is in memory or on disk. Otherwise returns `None`, and its compilation is
+    /// started in the background. `source` generates the source for the name. The device's context
+    /// is current.
     pub fn ready(&self, name: &str, source: impl FnOnce() -> Source) -> Result<Option<Kernel>> {
         let slot = self.slot(name);
         if let Some(known) = slot.known.get() {
@@ -235,7 +235,7 @@ impl Programs {
         let awaited = lock(&self.awaited).get(name).cloned();
         if let Some(compiled) = &awaited
             && compiled.get().is_none()
-            // If there is no other holder, its compilation ended without a result.
+            // There is no other reference, so its compiler ended without a result.
             && Arc::strong_count(compiled) > 2
         {
             return Ok(None);
@@ -261,12 +261,12 @@ impl Programs {
         kernel.map(Some)
     }
 
-    /// Compiles a unit in the background.
+    /// Starts the compilation of a unit in the background.
     fn order(&self, unit: TranslationUnit, key: Vec<u8>, name: &str) -> Result<Option<Kernel>> {
         keep(&unit);
         if COUNTERS.compiled.load(Ordering::Relaxed) == 0 {
-            // NVRTC registers exit handlers at its first use. Those of `background` have to be
-            // registered later, so that they run before.
+            // NVRTC registers exit handlers at its first use. The handlers of `background` have to
+            // be registered later, so that they run earlier.
             let first = TranslationUnit {
                 name: "first".to_owned(),
                 source: "extern \"C\" __global__ void kernel() {}\n".to_owned(),
@@ -292,9 +292,9 @@ impl Programs {
         }
     }
 
-    /// Makes a kernel's source with the options for every kernel of this crate. Floating-point
-    /// operations are not contracted, so that an op is bitwise identical in a fused program and
-    /// alone. Kernels that may contract use `fmaf`.
+    /// A kernel's source with the options of every kernel of this crate. Contraction is disabled,
+    /// so that an operation is bitwise identical in a fused program and alone. Kernels that may
+    /// contract call `fmaf` explicitly.
     fn unit(&self, source: &Source) -> Result<TranslationUnit> {
         let others = [
             "--std=c++17",
@@ -315,7 +315,8 @@ impl Programs {
         if let Some(entry) = from_disk(&self.host, &key) {
             match self.load(&entry.image, source) {
                 Ok(kernel) => return Ok(kernel),
-                // The code is from another driver, or from another NVRTC of the same version.
+                // The code on disk is from another driver, or from another build of the same NVRTC
+                // version.
                 Err(why) => {
                     let words = format!("CUDA: a kept kernel is made anew: {}", why.text);
                     self.host.log(Level::Debug, &words);
@@ -332,16 +333,16 @@ impl Programs {
         let entry = CString::new(source.entry())
             .map_err(|_| Failure::invalid("a NUL in a kernel's name"))?;
         let (module, mut function) = (self.load_module(image)?, std::ptr::null_mut());
-        // SAFETY: a loaded module; the place is valid.
+        // SAFETY: a loaded module; the output pointer is valid.
         unsafe { cuda!(driver.module_function(&mut function, module, entry.as_ptr())) }?;
         Ok(Kernel { function, waits: source.waits() })
     }
 
-    /// Loads compiled code. If memory is short, frees memory that is kept for reuse, and tries
-    /// again. The device's context is current.
+    /// Loads compiled code. If memory is short, frees cached memory and tries once more. The
+    /// device's context is current.
     pub fn load_module(&self, image: &[u8]) -> Result<ModuleHandle> {
         let (driver, mut module) = (self.context.driver(), std::ptr::null_mut());
-        // SAFETY: the image is NVRTC's, which says its own length; the place is valid.
+        // SAFETY: the image is from NVRTC and states its own length; the output pointer is valid.
         let mut load = || unsafe { (driver.module_load)(&mut module, image.as_ptr().cast()) };
         let mut result = load();
         if result == code::OUT_OF_MEMORY && self.allocator.spare() {
@@ -352,8 +353,8 @@ impl Programs {
     }
 }
 
-/// Writes the source of a kernel to the directory that `ULTRAMARINE_CUDA_SOURCES` names, for
-/// reading, for profilers, and for checks by other compilers.
+/// Writes the source of a kernel to the directory named by `ULTRAMARINE_CUDA_SOURCES`: to read it,
+/// for profilers, and for checks by other compilers.
 fn keep(unit: &TranslationUnit) {
     let Some(directory) = std::env::var_os("ULTRAMARINE_CUDA_SOURCES") else { return };
     let mut hasher = std::hash::DefaultHasher::new();
@@ -361,6 +362,6 @@ fn keep(unit: &TranslationUnit) {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
     let short: String = unit.name.chars().map(plain).take(60).collect();
     let file = format!("{short}-{:016x}.cu", std::hash::Hasher::finish(&hasher));
-    // Ignore failures, because nothing depends on the file.
+    // Errors are ignored, because nothing depends on this file.
     let _ = std::fs::write(std::path::Path::new(&directory).join(file), &unit.source);
 }

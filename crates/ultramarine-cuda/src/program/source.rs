@@ -1,10 +1,10 @@
-//! Sources of kernels, and the naming rule for their entries.
+//! Sources of kernels, and the naming rule for entries.
 //!
-//! A kernel is a function template of `kernels/`, such as `softmax_apply`, with some template
-//! arguments. Its `extern "C"` entry is named after the template with the suffix `_kernel`
-//! (`softmax_apply_kernel`). Profilers show this name. A search for the template's name, which is
-//! never composed of parts, finds the template and the plan that launches it. [`Source`] writes
-//! every entry.
+//! A kernel is an instance of a function template in `kernels/`, such as `softmax_apply`. Its
+//! `extern "C"` entry is named after the template, with the suffix `_kernel`
+//! (`softmax_apply_kernel`). Profilers show this name. The template's name is never assembled from
+//! pieces, so a search for it finds both the template and the plan that launches it. [`Source`]
+//! generates every entry.
 
 use std::fmt::Write;
 
@@ -16,12 +16,12 @@ pub struct Source {
     headers: &'static [&'static str],
     /// The template that the entry calls.
     template: &'static str,
-    /// The template's arguments, and other data that distinguishes the kernel from others of the
+    /// The template's arguments, and anything else that distinguishes the kernel from others of the
     /// template.
     arguments: String,
     /// Definitions between the headers and the entry.
     definitions: String,
-    /// Arguments of `__launch_bounds__`, if not empty.
+    /// Arguments of `__launch_bounds__`, or empty.
     bounds: String,
     parameters: String,
     body: String,
@@ -29,7 +29,7 @@ pub struct Source {
 }
 
 impl Source {
-    /// Makes a kernel that passes its parameters, by their names, to `template<arguments>`.
+    /// A kernel that passes its parameters, by name, to `template<arguments>`.
     pub fn instance(
         headers: &'static [&'static str],
         template: &'static str,
@@ -45,8 +45,8 @@ impl Source {
         Self::with_body(headers, template, arguments, parameters, body)
     }
 
-    /// Makes a kernel with a custom body that calls `template`. `arguments` distinguish it from
-    /// other kernels.
+    /// A kernel whose body calls `template` in a custom way. `arguments` distinguish it from other
+    /// kernels.
     pub fn with_body(
         headers: &'static [&'static str],
         template: &'static str,
@@ -60,13 +60,12 @@ impl Source {
         Self { headers, template, arguments, definitions, bounds, parameters, body, waits_itself }
     }
 
-    /// Adds `__launch_bounds__`: the threads of a block and, after a comma, the number of
-    /// concurrent blocks.
+    /// Adds `__launch_bounds__`: threads per block and, after a comma, blocks that run at once.
     pub fn bounded(self, bounds: impl ToString) -> Self {
         Self { bounds: bounds.to_string(), ..self }
     }
 
-    /// Adds a parameter. The kernel does nothing if the condition on the parameter is false.
+    /// Adds a parameter and a condition on it; the kernel does nothing if the condition is false.
     pub fn guarded(mut self, parameter: &str, condition: &str) -> Self {
         self.parameters += &format!(", {parameter}");
         self.body = format!("if ({condition}) {}", self.body);
@@ -78,19 +77,18 @@ impl Source {
         Self { definitions, ..self }
     }
 
-    /// Marks a template that waits itself until the previous kernel has ended (`wait_for_last` of
+    /// Marks a template that itself waits until the previous kernel has ended (`wait_for_last` of
     /// `number.cuh`).
     pub fn waiting_itself(self) -> Self {
         Self { waits_itself: true, ..self }
     }
 
-    /// Returns true if no part of the kernel runs before the previous kernel has ended, even if it
-    /// is launched early.
+    /// True if the kernel does nothing before the previous one has ended, wherever it is launched.
     pub fn waits(&self) -> bool {
         !self.waits_itself
     }
 
-    /// Returns the name that identifies the source: equal names mean equal texts.
+    /// The unique name: equal names mean equal sources.
     pub fn name(&self) -> String {
         format!("{} {}", self.template, self.arguments)
     }
@@ -100,7 +98,7 @@ impl Source {
         format!("{}_kernel", self.template)
     }
 
-    /// The whole text.
+    /// The complete source.
     pub fn text(&self) -> String {
         let mut text = self.headers.concat();
         text.push_str(&self.definitions);
@@ -109,8 +107,8 @@ impl Source {
             false => format!("__launch_bounds__({}) ", self.bounds),
         };
         let (entry, parameters, body) = (self.entry(), &self.parameters, &self.body);
-        // Let the next kernel be prepared, and wait for the previous one. This hides most of the
-        // launch cost while another kernel is running.
+        // Lets the next kernel be prepared, and waits for the end of the previous one. So a launch costs little while
+        // another kernel runs.
         let begin = match self.waits() {
             true => "let_next_begin(); wait_for_last();",
             false => "let_next_begin();",
@@ -123,10 +121,11 @@ impl Source {
     }
 }
 
-/// The names of a list of parameters.
+/// The names in a list of parameters.
 fn names(parameters: &str) -> String {
     let name = |p: &str| p.rsplit([' ', '*']).next().unwrap_or("").to_owned();
-    // A comma inside a type such as `Walk<2, 1>` is not a separator.
+    // A comma may be inside a type such as `Walk<2, 1>`, so parts are counted by the depth of angle
+    // brackets.
     let mut depth = 0_i32;
     let mut parts = vec![String::new()];
     for c in parameters.chars() {

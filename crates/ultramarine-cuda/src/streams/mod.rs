@@ -14,11 +14,11 @@ use crate::sys::driver::StreamHandle;
 use std::sync::Arc;
 use ultramarine_abi::helper::Result;
 
-/// `CU_STREAM_NON_BLOCKING`: it does not wait for the legacy default stream.
+/// `CU_STREAM_NON_BLOCKING`: the stream does not wait for the legacy default stream.
 const NON_BLOCKING: u32 = 1;
 
-/// An ordered queue of the device, with a log of recently submitted operations. [`Staging`] copies
-/// from and to the host.
+/// An ordered queue of the device, with the log of its recent operations. Copies from and to the
+/// host are made by [`Staging`].
 pub struct Stream {
     context: Arc<Context>,
     allocator: Arc<Allocator>,
@@ -51,23 +51,23 @@ impl Stream {
         self.handle
     }
 
-    /// The allocator's id of the stream.
+    /// The allocator's id of this stream.
     pub fn id(&self) -> StreamId {
         self.id
     }
 
-    /// The log of submitted operations.
+    /// The log of operations that it was given.
     pub fn log(&self) -> &Arc<SubmissionLog> {
         &self.log
     }
 
-    /// Blocks until all its work is done.
+    /// Blocks until all its work has completed.
     pub fn synchronize(&self) -> Result<()> {
         let _entered = self.context.enter()?;
         self.drain()
     }
 
-    /// Waits like [`Stream::synchronize`]; the context is current.
+    /// Like [`Stream::synchronize`], with the context already current.
     pub(crate) fn drain(&self) -> Result<()> {
         let (driver, count) = (self.context.driver(), self.log.count());
         // SAFETY: a stream of this context.

@@ -1,8 +1,9 @@
-//! Pinned memory in pieces of a few sizes, allocated from the driver when first needed.
+//! Pinned memory in pieces of a few sizes, allocated from the driver at first use.
 //!
-//! A piece is lent for a copy, and returned with an event after the copy. It is lent again when the
-//! event has passed. If no piece is free, the caller waits for a piece that its own stream used. It
-//! never waits for another stream, because that stream may itself wait for the caller's next work.
+//! A copy takes a piece, and gives it back with an event recorded after the copy. The piece can be
+//! reused when the event has completed. If no piece is free, a caller waits for one that its own
+//! stream used. It never waits for another stream, which may itself wait for something that the
+//! caller is about to do.
 
 use super::Stream;
 use crate::context::failure::cuda;
@@ -15,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use ultramarine_abi::helper::Result;
 
-/// Pieces of one size: bytes of each, number of pieces per allocation, and limit on their number.
+/// Pieces of one size: the bytes of each, how many are allocated at once, and the maximum number.
 struct Size {
     bytes: usize,
     together: usize,
@@ -25,14 +26,14 @@ struct Size {
 const SIZES: [Size; 3] = [
     Size { bytes: 4 << 10, together: 256, most: 256 },
     Size { bytes: 64 << 10, together: 16, most: 64 },
-    // The host reads files through four pieces at a time.
+    // The host reads files through four of these at a time.
     Size { bytes: 4 << 20, together: 2, most: 6 },
 ];
 
 /// Bytes of the largest piece.
 pub const LARGEST: usize = SIZES[SIZES.len() - 1].bytes;
 
-/// Bytes of all.
+/// Bytes of all pieces together.
 pub const ALL: u64 = {
     let (mut sum, mut i) = (0, 0);
     while i < SIZES.len() {
@@ -45,14 +46,14 @@ pub const ALL: u64 = {
 /// `CU_MEMHOSTALLOC_PORTABLE`.
 const PORTABLE: u32 = 1;
 
-/// Pinned memory for a single copy.
+/// Pinned memory for the exclusive use of one copy.
 pub struct Piece {
     memory: *mut u8,
     /// Index in [`SIZES`].
     size: usize,
-    /// An event after its last use.
+    /// Recorded after its last use.
     event: EventHandle,
-    /// The stream of its last use. 0 if that use is known to be complete.
+    /// The stream of the last use; 0 if that use is known to have completed.
     last: StreamId,
 }
 
@@ -65,16 +66,16 @@ impl Piece {
         self.memory
     }
 
-    /// Bytes that it has.
+    /// Its size in bytes.
     pub fn bytes(&self) -> usize {
         SIZES[self.size].bytes
     }
 }
 
-/// Memory from a single allocation of the driver.
+/// Memory of one driver allocation.
 struct Chunk {
     memory: *mut c_void,
-    /// Number of pieces that were made from it so far.
+    /// Number of pieces that were cut from it so far.
     pieces: usize,
 }
 
@@ -88,7 +89,7 @@ impl Chunk {
 #[derive(Default)]
 struct Shelf {
     chunks: Vec<Chunk>,
-    /// Unused pieces. The one that was returned first is in front.
+    /// Unused pieces; the one that was given back first is in front.
     idle: VecDeque<Piece>,
 }
 
@@ -101,7 +102,7 @@ struct State {
     refused: bool,
 }
 
-// SAFETY: pinned memory may be used from any thread; it is reached under the lock.
+// SAFETY: pinned memory may be used from any thread; it is accessed under the lock.
 unsafe impl Send for State {}
 
 /// The pinned memory of one device.
@@ -112,18 +113,18 @@ pub struct Pinned {
 }
 
 impl Pinned {
-    /// Makes an object without allocated memory.
+    /// Allocates nothing yet.
     pub fn new(context: Arc<Context>) -> Self {
         Self { context, limit: AtomicU64::new(ALL), state: Mutex::default() }
     }
 
-    /// Returns the limit on the bytes that may be allocated.
+    /// Maximum number of bytes to allocate.
     pub fn limit(&self) -> u64 {
         self.limit.load(Ordering::Relaxed)
     }
 
-    /// Sets the limit on the bytes that may be allocated, frees unused memory beyond it, and
-    /// returns the former limit.
+    /// Sets the maximum number of bytes to allocate, and frees unused memory above it; returns the
+    /// former limit.
     pub fn set_limit(&self, bytes: u64) -> u64 {
         let former = self.limit.swap(bytes, Ordering::Relaxed);
         lock(&self.state).refused = false;
@@ -152,7 +153,7 @@ impl Pinned {
         let idle = &mut state.shelves[size].idle;
         let own = idle.iter().position(|piece| piece.last == stream.id());
         let Some(piece) = own.and_then(|at| idle.remove(at)) else { return Ok(None) };
-        // Let other threads continue meanwhile.
+        // The lock is released, so that other threads can continue.
         drop(state);
         match self.wait(&piece) {
             Ok(()) => Ok(Some(piece)),
@@ -163,8 +164,8 @@ impl Pinned {
         }
     }
 
-    /// Takes a piece whose last use is complete. A stream completes its pieces in order, so only
-    /// the first piece of each stream is checked.
+    /// An idle piece whose last use has completed. A stream completes its pieces in order, so only
+    /// its first piece is queried.
     fn free(&self, idle: &mut VecDeque<Piece>) -> Option<Piece> {
         let mut busy = Vec::new();
         for at in 0..idle.len() {
@@ -179,7 +180,7 @@ impl Pinned {
         None
     }
 
-    /// Makes a new piece, if the limit allows it and the driver has memory.
+    /// A piece that was never used, if the limit allows it and the driver has memory.
     fn more(&self, state: &mut State, at: usize) -> Result<Option<Piece>> {
         let Size { bytes, together, most } = SIZES[at];
         let (driver, whole) = (self.context.driver(), (bytes * together) as u64);
@@ -194,7 +195,7 @@ impl Pinned {
             if unsafe { (driver.host_alloc)(&mut memory, whole as usize, PORTABLE) }
                 != code::SUCCESS
             {
-                // The driver's own copies are used instead. Do not ask the driver again for each
+                // The driver's own copies are used instead. The driver is not asked again for each
                 // copy.
                 state.refused = true;
                 return Ok(None);
@@ -216,7 +217,7 @@ impl Pinned {
         unsafe { cuda!(driver.event_synchronize(piece.event)) }
     }
 
-    /// Makes `call` enqueue a copy that uses the piece, and records an event after it. After a
+    /// Calls `call` to enqueue a copy through the piece, and records an event after it. After a
     /// failure, nothing uses the piece. The context is current.
     pub fn enqueue(
         &self,
@@ -232,7 +233,7 @@ impl Pinned {
         piece.last = match queued {
             Ok(()) => stream.id(),
             Err(_) => {
-                // The copy may have begun. If the stream is lost, nothing is running any more.
+                // The copy may have started. If the stream is lost, nothing runs any more.
                 let _ = stream.drain();
                 0
             }
@@ -240,7 +241,7 @@ impl Pinned {
         queued
     }
 
-    /// Returns a piece. Its last use may still be running.
+    /// Takes a piece back. Its last use may still be running.
     pub fn give(&self, piece: Piece) {
         let mut state = lock(&self.state);
         let over = state.taken > self.limit();
@@ -251,13 +252,13 @@ impl Pinned {
         }
     }
 
-    /// Returns a piece that nothing uses any more.
+    /// Takes back a piece that nothing uses any more.
     pub fn give_unused(&self, mut piece: Piece) {
         piece.last = 0;
         self.give(piece);
     }
 
-    /// Frees unused memory beyond the limit, the largest pieces first.
+    /// Frees unused memory above the limit, the largest pieces first.
     fn trim(&self) {
         let Ok(_entered) = self.context.enter() else { return };
         let (mut chunks, mut events) = (Vec::new(), Vec::new());
@@ -282,7 +283,7 @@ impl Pinned {
                 chunks.push(chunk.memory);
             }
         }
-        // Without the lock, because the driver may wait for other work too.
+        // The lock is released, because freeing may make the driver wait for other work.
         drop(state);
         self.free_all(chunks, events);
     }
@@ -291,7 +292,7 @@ impl Pinned {
     fn free_all(&self, chunks: Vec<*mut c_void>, events: Vec<EventHandle>) {
         events.into_iter().for_each(|event| self.context.give_event(event));
         for memory in chunks {
-            // SAFETY: allocated once, freed once; what used it is over.
+            // SAFETY: allocated once, freed once; all its uses have completed.
             unsafe { (self.context.driver().host_free)(memory) };
         }
     }
@@ -299,7 +300,7 @@ impl Pinned {
 
 impl Drop for Pinned {
     fn drop(&mut self) {
-        // If the context is lost, or belongs to another process, leave the memory alone.
+        // If the context is lost or belongs to another process, the memory is leaked.
         let Ok(_entered) = self.context.enter() else { return };
         let shelves = std::mem::take(&mut lock(&self.state).shelves);
         let (mut chunks, mut events, mut over) = (Vec::new(), Vec::new(), true);

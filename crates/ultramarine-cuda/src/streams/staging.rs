@@ -1,10 +1,10 @@
 //! Copies between the host and the device through pinned memory.
 //!
-//! An upload is copied to pinned memory. The device copies it from there in the order of its
-//! stream, and no thread waits for that: the caller may reuse the source at once. While the device
-//! moves one piece of a large copy, the host's threads copy the next one. The driver's own copy of
-//! memory that is not pinned does these steps one after the other, on one thread. It is used if no
-//! pinned memory is available.
+//! An upload is first copied into pinned memory. From there, the device copies it in the order of
+//! the stream, without blocking any thread, so the caller can reuse the source at once. While the
+//! device moves one piece of a large upload, the host's threads copy the next piece. The driver's
+//! own copy of pageable memory does these steps one after the other, on one thread. It is only used
+//! if no pinned memory is available.
 
 use super::Stream;
 use super::pinned::{LARGEST, Piece, Pinned};
@@ -17,11 +17,11 @@ use std::mem::MaybeUninit;
 use std::sync::Arc;
 use ultramarine_abi::helper::{Host, Result};
 
-/// Downloads of at least this size are divided into pieces.
+/// Size from which downloads are split into pieces.
 const LARGE: usize = 512 << 10;
-/// Minimum bytes of a part of a copy.
+/// Minimum size of a piece of a copy, in bytes.
 const SMALLEST: usize = 256 << 10;
-/// Number of parts of a download that are in flight.
+/// Number of pieces of a download in flight.
 const TURNS: usize = 2;
 /// Bytes that a thread copies at a time.
 const SHARE: usize = 256 << 10;
@@ -33,23 +33,23 @@ pub struct Staging {
     pinned: Pinned,
 }
 
-/// Returns the bytes of the parts of a copy. There are several parts, so that the device and the
-/// host can work at the same time.
+/// Bytes of each piece of a copy. There are several pieces, so that the device and the host can
+/// work at the same time.
 fn step(bytes: usize) -> usize {
     (bytes / 4).next_multiple_of(4096).clamp(SMALLEST, LARGEST)
 }
 
-/// Copies by several threads of the host.
+/// Copies with several of the host's threads.
 ///
 /// # Safety
-/// Both memories have that many bytes, and do not overlap. Nothing else uses the target meanwhile.
+/// Both are memory of that many bytes, and do not overlap. Nothing else uses the target meanwhile.
 unsafe fn copy(host: &Host, to: *mut u8, from: *const u8, bytes: usize) -> Result<()> {
     struct Ends(*mut u8, *const u8);
-    // SAFETY: each thread touches a part of its own.
+    // SAFETY: each thread accesses only its own part.
     unsafe impl Sync for Ends {}
     impl Ends {
         /// # Safety
-        /// Both have that many bytes at the offset.
+        /// Both have that many bytes from the offset on.
         unsafe fn copy(&self, at: usize, bytes: usize) {
             // SAFETY: by this function's contract.
             unsafe {
@@ -66,22 +66,22 @@ unsafe fn copy(host: &Host, to: *mut u8, from: *const u8, bytes: usize) -> Resul
 }
 
 impl Staging {
-    /// Makes an object without pinned memory.
+    /// Allocates nothing yet.
     pub fn new(host: Host, context: Arc<Context>) -> Self {
         Self { host, pinned: Pinned::new(context.clone()), context }
     }
 
-    /// Returns the limit on pinned bytes.
+    /// Maximum number of pinned bytes.
     pub fn limit(&self) -> u64 {
         self.pinned.limit()
     }
 
-    /// Sets the limit on pinned bytes, and returns the former one.
+    /// Sets the maximum number of pinned bytes; returns the former limit.
     pub fn set_limit(&self, bytes: u64) -> u64 {
         self.pinned.set_limit(bytes)
     }
 
-    /// Copies to a buffer, in the stream's order. When it returns, the source has been read.
+    /// Copies into a buffer, in the stream's order. The source has been read when this returns.
     pub fn upload(
         &self,
         stream: &Stream,
@@ -98,7 +98,7 @@ impl Staging {
         if context::blocking() { stream.drain() } else { Ok(()) }
     }
 
-    /// Lends pinned memory that the caller fills for a copy in a stream, if memory is available.
+    /// Pinned memory that the caller fills for a copy in a stream, if any is available.
     pub fn lend(&self, stream: &Stream, bytes: usize) -> Result<Option<Piece>> {
         let _entered = self.context.enter()?;
         self.pinned.take(bytes, stream)
@@ -115,8 +115,8 @@ impl Staging {
         let queued = self.context.enter().and_then(|_entered| {
             let (driver, to) = (self.driver(), buffer.part(offset, bytes)?);
             self.pinned.enqueue(&mut piece, stream, |memory| {
-                // SAFETY: pinned memory that is not written before the mark behind this; the target is inside of the
-                // buffer.
+                // SAFETY: pinned memory that is not written before the event recorded after this copy; the target is
+                // inside the buffer.
                 unsafe { cuda!(driver.copy_to_device(to, memory, bytes, stream.handle())) }
             })
         });
@@ -125,12 +125,12 @@ impl Staging {
         if context::blocking() { stream.synchronize() } else { Ok(()) }
     }
 
-    /// Takes back lent memory that was not copied.
+    /// Takes back lent memory from which nothing was copied.
     pub fn take_back(&self, piece: Piece) {
         self.pinned.give_unused(piece);
     }
 
-    /// Copies from a buffer, and fills all of `target`. When it returns, the copy is complete.
+    /// Copies from a buffer, and fills all of `target`. The copy is complete when this returns.
     pub fn download(
         &self,
         stream: &Stream,
@@ -147,8 +147,8 @@ impl Staging {
             return done;
         }
         let (driver, to) = (self.driver(), target.as_mut_ptr().cast());
-        // SAFETY: the target is there until the copy is done, which is waited for also after a
-        // failure; the source is inside of the buffer.
+        // SAFETY: the target outlives the copy, because the copy is waited for even after a
+        // failure; the source is inside the buffer.
         let begun = unsafe { cuda!(driver.copy_to_host(to, from, target.len(), stream.handle())) };
         let drained = stream.drain();
         begun.and(drained)
@@ -158,8 +158,8 @@ impl Staging {
         self.context.driver()
     }
 
-    /// Copies to the device, in the order of the stream. When it returns, the source has been read.
-    /// The context is current.
+    /// Copies to the device, in the order of the stream. The source has been read when this
+    /// returns. The context is current.
     fn upload_pinned(&self, stream: &Stream, to: Address, source: &[u8]) -> Result<()> {
         let (driver, step) = (self.driver(), step(source.len()));
         for (i, part) in source.chunks(step).enumerate() {
@@ -167,12 +167,12 @@ impl Staging {
             let Some(mut piece) = self.pinned.take(part.len(), stream)? else {
                 return self.upload_pageable(stream, at, &source[i * step..]);
             };
-            // SAFETY: what used the piece is over, and nothing else uses it.
+            // SAFETY: the piece's former use has completed, and nothing else uses it.
             let filled = unsafe { copy(&self.host, piece.memory(), part.as_ptr(), part.len()) };
             let queued = filled.and_then(|()| {
                 self.pinned.enqueue(&mut piece, stream, |memory| {
-                    // SAFETY: pinned memory that is not written before the mark behind this; the
-                    // target is inside of the buffer.
+                    // SAFETY: pinned memory that is not written before the event recorded after
+                    // this copy; the target is inside the buffer.
                     unsafe { cuda!(driver.copy_to_device(at, memory, part.len(), stream.handle())) }
                 })
             });
@@ -182,8 +182,8 @@ impl Staging {
         Ok(())
     }
 
-    /// Copies from the device. When it returns, the copy is complete. `None` if the driver should
-    /// do it. The context is current.
+    /// Copies from the device. The copy is complete when this returns. `None` if the driver's own
+    /// copy has to be used. The context is current.
     fn download_pinned(
         &self,
         stream: &Stream,
@@ -196,7 +196,7 @@ impl Staging {
         let mut begun = VecDeque::new();
         let done = self.by_turns(stream, from, target, &mut begun);
         if !begun.is_empty() {
-            // This is after a failure. If the stream is lost, nothing is running any more.
+            // This follows a failure. If the stream is lost, nothing runs any more.
             let _ = stream.drain();
             begun.into_iter().for_each(|piece| self.pinned.give_unused(piece));
         }
@@ -207,8 +207,8 @@ impl Staging {
         }
     }
 
-    /// Copies the parts of a download, a few at a time; these are in `begun`. Returns false if
-    /// there was no pinned memory; then no part is in flight.
+    /// Downloads in pieces, a few in flight at a time; `begun` has the pieces in flight. Returns
+    /// whether there was pinned memory. If there was none, nothing is in flight.
     fn by_turns(
         &self,
         stream: &Stream,
@@ -226,13 +226,13 @@ impl Staging {
                 let Some(mut piece) = self.pinned.take(part(next).1, stream)? else { break };
                 let (at, bytes) = part(next);
                 let queued = self.pinned.enqueue(&mut piece, stream, |memory| {
-                    // SAFETY: pinned memory that nothing else uses; the source is inside of the
+                    // SAFETY: pinned memory that nothing else uses; the source is inside the
                     // buffer.
                     unsafe {
                         cuda!(driver.copy_to_host(memory, from + at as u64, bytes, stream.handle()))
                     }
                 });
-                // After a failure, it is returned with the other pieces.
+                // After a failure, the piece is given back with the others.
                 begun.push_back(piece);
                 queued?;
                 next += 1;
@@ -240,7 +240,8 @@ impl Staging {
             let Some(piece) = begun.front() else { return Ok(false) };
             self.pinned.wait(piece)?;
             let (at, bytes) = part(i);
-            // SAFETY: the device has written the piece; the target has that many bytes there.
+            // SAFETY: the device has written the piece; the target has that many bytes at this
+            // position.
             unsafe { copy(&self.host, start.wrapping_add(at), piece.memory(), bytes) }?;
             begun.pop_front().into_iter().for_each(|piece| self.pinned.give_unused(piece));
         }
@@ -248,12 +249,12 @@ impl Staging {
         Ok(true)
     }
 
-    /// Copies to the device without pinned memory. When it returns, the copy is complete. The
+    /// Copies to the device without pinned memory. The copy is complete when this returns. The
     /// context is current.
     fn upload_pageable(&self, stream: &Stream, to: Address, source: &[u8]) -> Result<()> {
         let driver = self.driver();
-        // SAFETY: the source is there until the copy is done, which is waited for also after a
-        // failure; the target is inside of the buffer.
+        // SAFETY: the source outlives the copy, because the copy is waited for even after a
+        // failure; the target is inside the buffer.
         let begun = unsafe {
             cuda!(driver.copy_to_device(to, source.as_ptr().cast(), source.len(), stream.handle()))
         };

@@ -28,7 +28,7 @@ functions! {
 type P = *mut c_void;
 
 routines! {
-    /// Routines of a dtype.
+    /// Routines for one dtype.
     Routines {
         trsm = "cublas#trsm_v2" fn(Handle, c_int, c_int, c_int, c_int, c_int, c_int, P, P, c_int, P, c_int);
         trsm_batched = "cublas#trsmBatched" fn(
@@ -42,11 +42,11 @@ routines! {
 pub struct Cublas {
     /// Functions for every dtype.
     pub common: Common,
-    /// Of float32, float64 and complex64.
+    /// Routines for float32, float64 and complex64.
     pub routines: [Routines; 3],
 }
 
-/// cuBLAS, opened once, at the first need.
+/// cuBLAS, opened once, at first use.
 pub fn cublas() -> Result<&'static Cublas, &'static str> {
     static CUBLAS: OnceLock<Result<Cublas, String>> = OnceLock::new();
     let open = || {

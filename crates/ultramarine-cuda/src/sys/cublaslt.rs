@@ -1,4 +1,4 @@
-//! cuBLASLt, products of matrices.
+//! cuBLASLt: matrix products.
 
 use super::{find, functions};
 use core::ffi::{c_char, c_int, c_void};
@@ -9,7 +9,7 @@ pub type Code = c_int;
 /// `cublasLtHandle_t`, and the descriptors of operations, matrices and preferences.
 pub type Handle = *mut c_void;
 
-/// `cublasStatus_t` values that are told apart.
+/// `cublasStatus_t` values that are handled specifically.
 #[allow(missing_docs)]
 pub mod code {
     use super::Code;
@@ -44,7 +44,7 @@ pub mod data {
 /// `CUBLAS_OP_T`; `CUBLAS_OP_N` is 0, and the default.
 pub const OP_T: i32 = 1;
 
-/// Attributes of operations, of matrices and of preferences, with the type of their values.
+/// Attributes of operations, of matrices and of preferences, with the types of their values.
 #[allow(missing_docs)]
 pub mod attribute {
     use core::ffi::c_int;
@@ -60,11 +60,11 @@ pub mod attribute {
     pub const PREFERENCE_WORKSPACE: c_int = 1;
     /// `u32`.
     pub const PREFERENCE_REDUCTIONS: c_int = 3;
-    /// `u32`; that of A, then of B, C and D.
+    /// `u32`; alignment of A, followed by those of B, C and D.
     pub const PREFERENCE_ALIGNMENT: c_int = 5;
 }
 
-/// `CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE`: partial sums are kept as they are computed with.
+/// `CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE`: partial sums are kept in the compute type.
 pub const REDUCTION_COMPUTE_TYPE: u32 = 2;
 
 /// `cublasLtMatmulAlgo_t`.
@@ -113,7 +113,7 @@ functions! {
     }
 }
 
-/// cuBLASLt, opened once, at the first product that wants it.
+/// cuBLASLt, opened once, at the first product that needs it.
 pub fn cublaslt() -> Result<&'static CublasLt, &'static str> {
     static CUBLASLT: OnceLock<Result<CublasLt, String>> = OnceLock::new();
     let found = CUBLASLT.get_or_init(|| {

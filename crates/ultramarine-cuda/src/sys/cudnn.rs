@@ -1,5 +1,5 @@
-//! cuDNN for convolutions and attention. In its graph interface, everything is a descriptor with
-//! attributes.
+//! cuDNN: convolutions and attention. It is used by its graph interface, in which everything is a descriptor
+//! with attributes.
 
 use super::{find, functions};
 use core::ffi::{c_char, c_int, c_void};
@@ -10,10 +10,11 @@ pub type Code = c_int;
 /// `cudnnHandle_t` and `cudnnBackendDescriptor_t`.
 pub type Handle = *mut c_void;
 
-/// The oldest version with all required features. From this version on, infinities mask scores.
+/// The oldest version with everything that is needed here: since this version, infinities mask
+/// scores.
 const OLDEST: usize = 91_000;
 
-/// `cudnnStatus_t` values that are told apart.
+/// `cudnnStatus_t` values that are handled specifically.
 #[allow(missing_docs)]
 pub mod code {
     use super::Code;
@@ -63,7 +64,7 @@ pub mod value {
     use core::ffi::c_int;
     pub const HANDLE: c_int = 0;
     pub const DATA_TYPE: c_int = 1;
-    /// Of a byte.
+    /// A type of one byte.
     pub const BOOLEAN: c_int = 2;
     pub const INT64: c_int = 3;
     pub const FLOAT: c_int = 4;
@@ -184,12 +185,11 @@ pub mod note {
 
 /// `CUDNN_CROSS_CORRELATION`.
 pub const CROSS_CORRELATION: c_int = 1;
-/// `CUDNN_HEUR_MODE_A`: a table and a model, nothing is timed.
+/// `CUDNN_HEUR_MODE_A`: a table and a model; no engine is timed.
 pub const HEURISTICS_A: c_int = 3;
 
 functions! {
-    /// Functions of cuDNN. Any thread may call them, but only one thread at a time may use a
-    /// handle.
+    /// Functions of cuDNN. They are callable from any thread, but a handle by only one thread at a time.
     Cudnn {
         version = "cudnnGetVersion" fn() -> usize;
         create = "cudnnCreate" fn(*mut Handle) -> Code;
@@ -205,13 +205,13 @@ functions! {
     }
 }
 
-/// cuDNN, opened once, at the first operation that wants it.
+/// cuDNN, opened once, at the first operation that needs it.
 pub fn cudnn() -> Result<&'static Cudnn, &'static str> {
     static CUDNN: OnceLock<Result<Cudnn, String>> = OnceLock::new();
     let open = || {
         let library = find::open(find::Kind::Cudnn)?;
         let table = Cudnn::of(library).map_err(|why| format!("cuDNN cannot be used: {why}"))?;
-        // SAFETY: it has no preconditions.
+        // SAFETY: the function has no preconditions.
         let version = unsafe { (table.version)() };
         match version >= OLDEST {
             true => Ok(table),
@@ -225,7 +225,7 @@ pub fn cudnn() -> Result<&'static Cudnn, &'static str> {
     CUDNN.get_or_init(open).as_ref().map_err(String::as_str)
 }
 
-/// A version in words: 91900 is 9.19.0.
+/// A version as text: 91900 is 9.19.0.
 pub fn text_of(version: usize) -> String {
     format!("{}.{}.{}", version / 10_000, version / 100 % 100, version % 100)
 }

@@ -1,4 +1,4 @@
-//! cuFFT, Fourier transforms.
+//! cuFFT: Fourier transforms.
 
 use super::{find, functions};
 use core::ffi::{c_int, c_longlong, c_void};
@@ -9,7 +9,7 @@ pub type Code = c_int;
 /// `cufftHandle`, a plan.
 pub type Handle = c_int;
 
-/// `cufftResult` values that are told apart.
+/// `cufftResult` values that are handled specifically.
 #[allow(missing_docs)]
 pub mod code {
     use super::Code;
@@ -32,7 +32,7 @@ pub const FORWARD: c_int = -1;
 pub const INVERSE: c_int = 1;
 
 functions! {
-    /// Functions of cuFFT. Any thread may call them, but only one thread at a time may use a plan.
+    /// Functions of cuFFT. They are callable from any thread, but a plan by only one thread at a time.
     Cufft {
         version = "cufftGetVersion" fn(*mut c_int) -> Code;
         create = "cufftCreate" fn(*mut Handle) -> Code;

@@ -1,4 +1,4 @@
-//! cuSOLVER, decompositions of dense matrices.
+//! cuSOLVER: decompositions of dense matrices.
 
 use super::{find, functions, routines};
 use core::ffi::{c_int, c_void};
@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 /// `cusolverStatus_t`; 0 is success.
 pub type Code = c_int;
-/// `cusolverDnHandle_t`, and the parameters of Jacobi's methods.
+/// `cusolverDnHandle_t`, and the parameters of the Jacobi methods.
 pub type Handle = *mut c_void;
 
 functions! {
@@ -23,7 +23,7 @@ functions! {
 }
 
 functions! {
-    /// Eigenvalues of general matrices, which cuSOLVER has since CUDA 12.6.
+    /// Eigenvalues of general matrices, which cuSOLVER supports since CUDA 12.6.
     Geev {
         create = "cusolverDnCreateParams" fn(*mut Handle) -> Code;
         destroy = "cusolverDnDestroyParams" fn(Handle) -> Code;
@@ -39,7 +39,7 @@ type I = c_int;
 type Size = *mut c_int;
 
 routines! {
-    /// Routines of a dtype. Sizes of workspaces are in elements.
+    /// Routines for one dtype. Sizes of workspaces are in elements.
     Routines {
         potrf_size = "cusolverDn#potrf_bufferSize" fn(Handle, I, I, P, I, Size);
         potrf = "cusolverDn#potrf" fn(Handle, I, I, P, I, P, I, P);
@@ -70,13 +70,13 @@ routines! {
 pub struct Cusolver {
     /// Functions for every dtype.
     pub common: Common,
-    /// Of float32, float64 and complex64.
+    /// Routines for float32, float64 and complex64.
     pub routines: [Routines; 3],
-    /// Eigenvalues of general matrices, where the library has them.
+    /// Eigenvalues of general matrices, if the library supports them.
     pub geev: Option<Geev>,
 }
 
-/// cuSOLVER, opened once, at the first need.
+/// cuSOLVER, opened once, at first use.
 pub fn cusolver() -> Result<&'static Cusolver, &'static str> {
     static CUSOLVER: OnceLock<Result<Cusolver, String>> = OnceLock::new();
     let open = || {
@@ -86,7 +86,7 @@ pub fn cusolver() -> Result<&'static Cusolver, &'static str> {
         let make = || -> Result<Cusolver, String> {
             let [single, double, complex] = routines;
             let routines = [single?, double?, complex?];
-            // The library is open already: this is a reference to it.
+            // The library is open already, so this only adds a reference.
             let geev = find::open(find::Kind::Cusolver).and_then(Geev::of).ok();
             Ok(Cusolver { routines, common: Common::of(library)?, geev })
         };

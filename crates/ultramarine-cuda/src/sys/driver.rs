@@ -27,7 +27,7 @@ pub type ExecHandle = *mut c_void;
 /// `CUdeviceptr`.
 pub type Address = u64;
 
-/// `CUresult` values that are distinguished.
+/// `CUresult` values that are handled specifically.
 #[allow(missing_docs)]
 pub mod code {
     use super::Code;
@@ -43,8 +43,8 @@ pub mod code {
     pub const NOT_READY: Code = 600;
     pub const LAUNCH_OUT_OF_RESOURCES: Code = 701;
     pub const NOT_SUPPORTED: Code = 801;
-    /// After these, the context cannot be used any more: memory errors that cannot be corrected, a
-    /// failed link or engine, and faults of kernels.
+    /// After these codes, the context is unusable: uncorrectable memory errors, a failed link or
+    /// engine, and faults of kernels.
     pub const STICKY: &[Code] =
         &[214, 220, 226, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 720, 721];
 }
@@ -85,9 +85,9 @@ pub struct KernelNode {
     pub parameters: *mut *mut c_void,
     /// NULL.
     pub extra: *mut *mut c_void,
-    /// NULL, beside a function.
+    /// NULL, because `function` is used.
     pub kernel: *mut c_void,
-    /// NULL, beside a function.
+    /// NULL, because `function` is used.
     pub context: ContextHandle,
 }
 
@@ -102,8 +102,8 @@ pub struct LaunchAttribute {
 }
 
 impl LaunchAttribute {
-    /// `CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION`: the kernel may begin before the
-    /// previous kernel in the stream has ended.
+    /// `CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION`: the kernel may start before the previous kernel in the stream
+    /// has ended.
     pub const EARLY: Self =
         Self { id: 6, gap: 0, value: [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0] };
 }
@@ -121,16 +121,16 @@ pub struct LaunchConfig {
     pub stream: StreamHandle,
     /// Attributes.
     pub attributes: *const LaunchAttribute,
-    /// Their number.
+    /// Number of attributes.
     pub n_attributes: c_uint,
 }
 
 /// `CUDA_MEMSET_NODE_PARAMS`.
 #[repr(C)]
 pub struct FillNode {
-    /// Where it begins.
+    /// Start address.
     pub to: Address,
-    /// Unused with one row.
+    /// Unused, because there is one row.
     pub pitch: usize,
     /// The element's value.
     pub value: c_uint,
@@ -147,13 +147,13 @@ pub struct FillNode {
 pub struct CopySide {
     /// Zeros: x in bytes, y, z, level.
     pub place: [usize; 4],
-    /// `CUmemorytype`, that of device memory.
+    /// `CUmemorytype` of device memory.
     pub kind: c_uint,
     /// NULL.
     pub host: *mut c_void,
     /// Address on the device.
     pub device: Address,
-    /// NULL: an array, and what is reserved.
+    /// NULL: an array, and reserved fields.
     pub others: [*mut c_void; 2],
     /// 0: pitch and height.
     pub rows: [usize; 2],
@@ -187,21 +187,22 @@ impl CopyNode {
     }
 }
 
-/// `CUgraphEdgeData`: when the node behind an edge may begin.
+/// `CUgraphEdgeData`: when the node at the end of an edge may start.
 #[repr(C)]
 pub struct Edge {
-    /// The event of the node before it that is waited for: 0 its end, 1 the permission of its blocks.
+    /// The event of the source node that is waited for: 0 for its end, 1 for the permission of its
+    /// blocks.
     from: u8,
-    /// 0: all of the node behind it waits.
+    /// 0: the whole target node waits.
     to: u8,
     kind: u8,
     reserved: [u8; 5],
 }
 
 impl Edge {
-    /// When the node before it has ended.
+    /// The source node has ended.
     pub const FULL: Self = Self { from: 0, to: 0, kind: 0, reserved: [0; 5] };
-    /// When all blocks of the kernel before it allow it, or have ended; the kernel behind it waits itself for that one's end
+    /// All blocks of the source kernel allow it, or have ended. The target kernel itself waits for the source's end
     /// (`CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC`, `CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC`).
     pub const PROGRAMMATIC: Self = Self { from: 1, to: 0, kind: 1, reserved: [0; 5] };
 }
@@ -295,8 +296,9 @@ functions! {
     }
 }
 
-/// The oldest driver whose functions and NVRTC output this backend is written for, as
-/// `cuDriverGetVersion` counts: 1000 times the CUDA version's major, 10 times its minor.
+/// The oldest driver that this backend supports: its functions are used, and it loads the NVRTC
+/// output. Encoded as by `cuDriverGetVersion`: 1000 times the CUDA version's major, plus 10 times
+/// its minor.
 pub const OLDEST: c_int = 12000;
 
 /// Text of a version number of the driver.
@@ -304,7 +306,7 @@ pub fn version_text(version: c_int) -> String {
     format!("{}.{}", version / 1000, version % 1000 / 10)
 }
 
-/// The driver, opened once. It is not initialised: that costs a tenth of a second.
+/// The driver, opened once. It is not initialised, because that takes a tenth of a second.
 pub fn driver() -> Result<&'static Driver, &'static str> {
     static DRIVER: OnceLock<Result<Driver, String>> = OnceLock::new();
     let found = DRIVER.get_or_init(|| {

@@ -1,10 +1,11 @@
-//! Where NVIDIA's libraries are looked for.
+//! The locations where NVIDIA's libraries are looked for.
 //!
-//! In this order: the directories of `ULTRAMARINE_CUDA_LIBRARIES`; the system's own search by the
-//! bare name, which also finds what the process has loaded already (torch brings its own); the
-//! `nvidia` packages beside this plugin in `site-packages`; `CUDA_HOME`, `CUDA_PATH` and
-//! `/usr/local/cuda`. But cuDNN and NCCL of these packages come before the system's: torch
-//! refuses an older one than its own, and would find the one that is loaded here.
+//! The locations are tried in this order: the directories of `ULTRAMARINE_CUDA_LIBRARIES`; the
+//! system's own search by the bare name, which also finds libraries that the process has already
+//! loaded (torch brings its own); the `nvidia` packages beside this plugin in `site-packages`;
+//! `CUDA_HOME`, `CUDA_PATH` and `/usr/local/cuda`. For cuDNN and NCCL, these packages come before
+//! the system's search: torch refuses versions older than its own, and would get the one that was
+//! loaded here.
 
 use libloading::Library;
 use std::path::{Path, PathBuf};
@@ -20,7 +21,7 @@ pub enum Kind {
     CublasLt,
     /// Fourier transforms.
     Cufft,
-    /// Decompositions of matrices.
+    /// Matrix decompositions.
     Cusolver,
     /// Triangular systems, and small decompositions.
     Cublas,
@@ -32,8 +33,8 @@ pub enum Kind {
     Nvtx,
 }
 
-/// A library to find: names of its file, newest first; directories below `site-packages` that hold it; the package to
-/// install where it is missing.
+/// A library to find: its file names, the newest first; the directories below `site-packages` that contain it; the
+/// package to install if it is missing.
 struct Row {
     kind: Kind,
     what: &'static str,
@@ -73,7 +74,7 @@ const ROWS: &[Row] = &[
     Row {
         kind: Kind::Cufft,
         what: "cuFFT, CUDA's Fourier transforms,",
-        // Its numbers are one behind CUDA's.
+        // cuFFT's version numbers are one less than CUDA's.
         unix: &["libcufft.so.12", "libcufft.so.11", "libcufft.so"],
         windows: &["cufft64_12.dll", "cufft64_11.dll"],
         packages: &["cu13/lib", "cufft/lib", "cu13/bin/x86_64", "cufft/bin"],
@@ -128,8 +129,7 @@ fn names(row: &Row) -> &'static [&'static str] {
     row.unix
 }
 
-/// Directories that are searched in order; the system's own search comes after the first so many
-/// of them.
+/// The directories to search, in order, and how many of them come before the system's own search.
 fn directories(row: &Row) -> (Vec<PathBuf>, usize) {
     let mut all: Vec<PathBuf> = std::env::var_os("ULTRAMARINE_CUDA_LIBRARIES")
         .map(|list| std::env::split_paths(&list).filter(|p| p.is_absolute()).collect())
@@ -151,16 +151,16 @@ fn directories(row: &Row) -> (Vec<PathBuf>, usize) {
     (all, explicit)
 }
 
-/// Directories of the `nvidia` packages that this plugin is installed beside: ours is
-/// `site-packages/<package>/backends/<file>`, and they are three up.
+/// Directories of the `nvidia` packages that this plugin is installed beside. This file is
+/// `site-packages/<package>/backends/<file>`, so `site-packages` is three levels up.
 fn packages() -> Vec<PathBuf> {
     let own = own_path();
     let above = own.iter().flat_map(|file| file.ancestors().skip(1).take(5));
     above.map(|p| p.join("nvidia")).filter(|p| p.is_dir()).collect()
 }
 
-/// Where CUDA's own headers are, such as `cuda_fp16.h`, for kernels that users give; empty where
-/// they are not installed. `major` is that of the compiler, whose headers fit best.
+/// Directories of CUDA's own headers, such as `cuda_fp16.h`, for users' kernels; empty if they are
+/// not installed. `major` is the version of the compiler; its headers are preferred.
 pub fn headers(major: i32) -> Vec<PathBuf> {
     let named = std::env::var_os("ULTRAMARINE_CUDA_LIBRARIES");
     let named = named.iter().flat_map(std::env::split_paths).filter(|p| p.is_absolute());
@@ -174,7 +174,7 @@ pub fn headers(major: i32) -> Vec<PathBuf> {
     }
     all.extend(packages.iter().flat_map(|p| below.iter().map(move |b| p.join(b))));
     all.push(PathBuf::from("/usr/local/cuda/include"));
-    // Those of one version: the first that are there, with what they include themselves.
+    // Headers of one version: the first that are found, with the headers that they include.
     let set = |found: PathBuf| {
         let more = [found.join("cccl"), found.join("../../cuda_cccl/include")];
         let set: Vec<_> = [found].into_iter().chain(more).filter(|p| p.is_dir()).collect();
@@ -184,14 +184,14 @@ pub fn headers(major: i32) -> Vec<PathBuf> {
     all.into_iter().find_map(set).unwrap_or_default()
 }
 
-/// The file that this code is in.
+/// The file that contains this code.
 fn own_path() -> Option<PathBuf> {
     file_at(own_path as fn() -> Option<PathBuf> as usize)
 }
 
-/// The file of a library, by a function of it.
+/// The file of a library, found by one of its functions.
 pub fn file_of(library: &Library, function: &str) -> Option<PathBuf> {
-    // SAFETY: only the address is looked at.
+    // SAFETY: the function is not called; only its address is used.
     let found = unsafe { library.get::<unsafe extern "C" fn()>(function) }.ok()?;
     file_at(*found as usize)
 }
@@ -200,7 +200,7 @@ pub fn file_of(library: &Library, function: &str) -> Option<PathBuf> {
 fn file_at(address: usize) -> Option<PathBuf> {
     #[cfg(target_os = "linux")]
     {
-        // The line of the process's map that holds the address names the file.
+        // The line of the process's memory map that contains the address names the file.
         let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
         maps.lines().find_map(|line| {
             let (low, high) = line.split_whitespace().next()?.split_once('-')?;
@@ -216,7 +216,7 @@ fn file_at(address: usize) -> Option<PathBuf> {
     }
 }
 
-/// The system's message for a file that cannot be opened. It names the file.
+/// The system's message for a file that cannot be opened. The message names the file.
 fn words(why: &libloading::Error) -> String {
     match std::error::Error::source(why) {
         Some(source) => source.to_string(),
@@ -224,7 +224,7 @@ fn words(why: &libloading::Error) -> String {
     }
 }
 
-/// Opens a library, or says where it was looked for and what to do.
+/// Opens a library, or fails with a message that lists the searched locations and a remedy.
 pub fn open(kind: Kind) -> Result<Library, String> {
     let Some(row) = ROWS.iter().find(|row| row.kind == kind) else {
         return Err(format!("{kind:?} is unknown"));
@@ -232,11 +232,11 @@ pub fn open(kind: Kind) -> Result<Library, String> {
     let (directories, explicit) = directories(row);
     let mut said = Vec::new();
     let mut attempt = |path: &Path| {
-        // SAFETY: NVIDIA's libraries, whose initialisers do nothing that needs care.
+        // SAFETY: NVIDIA's libraries, whose initialisers have no preconditions.
         match unsafe { Library::new(path) } {
             Ok(library) => Some(library),
             Err(why) => {
-                // A file that is there and cannot be opened is worth telling.
+                // A file that exists but cannot be opened is worth reporting.
                 if path.is_absolute() {
                     said.push(words(&why));
                 }

@@ -1,5 +1,5 @@
-//! NVIDIA's libraries, found at run time (`find.rs`): a table of functions for each. A library that
-//! is missing makes the operations that need it unsupported, with a message that says what to
+//! NVIDIA's libraries, found at run time (`find.rs`), with a table of functions for each. If a
+//! library is missing, the operations that need it are unsupported, and the error says what to
 //! install.
 
 pub mod cublas;
@@ -13,8 +13,8 @@ pub mod nccl;
 pub mod nvrtc;
 pub mod nvtx;
 
-/// A struct of a library's functions, looked up by their exported names. A function that is
-/// missing is an error that names it; those behind `?` are `None` then.
+/// A struct of a library's functions, looked up by their exported names. A missing function is an
+/// error that names it. Functions after `?` are optional: they are `None` if they are missing.
 macro_rules! functions {
     ($(#[$doc:meta])* $table:ident {
         $($field:ident = $symbol:literal fn($($argument:ty),* $(,)?) $(-> $result:ty)?;)*
@@ -29,7 +29,7 @@ macro_rules! functions {
         }
 
         impl $table {
-            /// The functions of an open library, which stays open as long as they do.
+            /// The functions of an open library. They keep it open as long as they live.
             pub fn of(library: libloading::Library) -> Result<Self, String> {
                 Ok(Self {
                     // SAFETY: the types are those of NVIDIA's headers.
@@ -45,8 +45,8 @@ macro_rules! functions {
 }
 pub(crate) use functions;
 
-/// As [`functions!`], for routines that exist for several dtypes. In their names `#` stands for the letter of the dtype; a
-/// second name is that of the complex one where it is another.
+/// Like [`functions!`], for routines that exist for several dtypes. `#` in a name stands for the dtype's letter. A second
+/// name is that of the complex routine, if it differs.
 macro_rules! routines {
     ($(#[$doc:meta])* $table:ident {
         $($field:ident = $symbol:literal $(or $complex:literal)? fn($($argument:ty),* $(,)?);)*
@@ -58,14 +58,15 @@ macro_rules! routines {
         }
 
         impl $table {
-            /// The routines of the dtype with a letter: `S`, `D` or `C`.
+            /// The routines for the dtype with a letter: `S`, `D` or `C`.
             fn of(library: &libloading::Library, letter: &str) -> Result<Self, String> {
                 Ok(Self {
                     $($field: {
                         let names: &[&str] = &[$symbol $(, $complex)?];
                         let last = if letter == "C" { names.len() - 1 } else { 0 };
                         let name = names[last].replace('#', letter);
-                        // SAFETY: the types are those of NVIDIA's headers, but that pointers to elements have none.
+                        // SAFETY: the types are those of NVIDIA's headers, except that pointers to elements are
+                        // untyped.
                         *unsafe { library.get(name.as_str()) }
                             .map_err(|_| $crate::sys::lacks(&name))?
                     },)*
@@ -76,7 +77,7 @@ macro_rules! routines {
 }
 pub(crate) use routines;
 
-/// The error for a library that lacks one of its functions.
+/// The error for a library that lacks a function.
 pub(crate) fn lacks(symbol: &str) -> String {
     format!("it has no {symbol}: its version is too old")
 }

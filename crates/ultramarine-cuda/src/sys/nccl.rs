@@ -1,4 +1,4 @@
-//! NCCL, collectives among GPUs of one host or several.
+//! NCCL: collectives among GPUs of one host or several.
 
 use super::{find, functions};
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
@@ -9,7 +9,7 @@ pub type Code = c_int;
 /// `ncclComm_t`, a communicator.
 pub type Handle = *mut c_void;
 
-/// `ncclResult_t` values that are told apart.
+/// `ncclResult_t` values that are handled specifically.
 #[allow(missing_docs)]
 pub mod code {
     use super::Code;
@@ -47,8 +47,8 @@ pub mod reduction {
 #[derive(Clone, Copy)]
 pub struct UniqueId(pub [u8; 128]);
 
-/// `ncclConfig_t` as version 2.18 has it, and the field that came where that ends in padding. A later library takes its own
-/// defaults for the rest.
+/// `ncclConfig_t` as in version 2.18, and the field that was later added in its padding. A later library uses its defaults
+/// for fields that are missing here.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)]
@@ -71,8 +71,8 @@ impl Config {
     /// `NCCL_CONFIG_UNDEF_INT`.
     const UNDEFINED: c_int = c_int::MIN;
 
-    /// Everything as NCCL and its environment have it, but for who waits: with `blocking` a call
-    /// returns when its work is done or enqueued; else it may answer that it goes on.
+    /// The defaults of NCCL and its environment, except for blocking. If `blocking`, a call returns
+    /// when its work is done or enqueued. Otherwise it may return while it is still in progress.
     pub fn new(blocking: bool) -> Self {
         Self {
             size: size_of::<Self>(),
@@ -92,7 +92,7 @@ impl Config {
 type P = *mut c_void;
 
 functions! {
-    /// Functions of NCCL. Calls with one communicator come one at a time.
+    /// Functions of NCCL. Only one call at a time may use a communicator.
     Nccl {
         version = "ncclGetVersion" fn(*mut c_int) -> Code;
         error_text = "ncclGetErrorString" fn(Code) -> *const c_char;
@@ -117,16 +117,16 @@ functions! {
 }
 
 impl Nccl {
-    /// NCCL's text for a code, and for its last failure.
+    /// NCCL's text for a code, and the text of its last failure.
     pub fn describe(&self, code: Code) -> String {
         let text = |text: *const c_char| match text.is_null() {
             true => String::new(),
             // SAFETY: NCCL's texts are NUL-terminated, and live as long as the thread.
             false => unsafe { CStr::from_ptr(text) }.to_string_lossy().trim().to_owned(),
         };
-        // SAFETY: any code is taken.
+        // SAFETY: any code is valid.
         let words = text(unsafe { (self.error_text)(code) });
-        // SAFETY: the communicator is not looked at.
+        // SAFETY: the communicator is not used.
         let last =
             self.last_error.map_or(String::new(), |f| text(unsafe { f(std::ptr::null_mut()) }));
         match last.is_empty() {

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 pub type ProgramHandle = *mut c_void;
 /// `nvrtcResult`; 0 is success.
 pub type Code = c_int;
-/// `NVRTC_ERROR_COMPILATION`: the log says why.
+/// `NVRTC_ERROR_COMPILATION`: the log has the reason.
 pub const COMPILATION: Code = 6;
 
 functions! {

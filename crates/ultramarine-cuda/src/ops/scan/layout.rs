@@ -1,14 +1,14 @@
-//! How a scan's work is laid out: by rows or lanes, whole or in chunks.
+//! The layout of a scan's work: by rows or lanes, whole or in chunks.
 
 use crate::launch::{Axes, BLOCK, Dtype, Job, View};
 use ultramarine_abi::helper::{Failure, Result};
 
-/// The threads that go along a row together.
+/// The threads that process a row together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
-    /// A warp, a pack for each lane: the row is no longer.
+    /// A warp, with one pack per lane; the row is no longer than that.
     Pack,
-    /// A warp, tile by tile.
+    /// A warp, tile by tile along the row.
     Warp,
     /// A block.
     Block,
@@ -21,14 +21,14 @@ impl Group {
     }
 }
 
-/// The walk over elements: each lane by one thread, or each row by many.
+/// How elements are walked: each lane by one thread, or each row by many threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Strategy {
-    /// A thread along each lane, beside its neighbours'.
+    /// One thread per lane; adjacent threads have adjacent lanes.
     Lanes,
-    /// Many threads along each row.
+    /// Many threads per row.
     Rows {
-        /// By 16 bytes.
+        /// True for 16 bytes at a time.
         packed: bool,
         /// The threads of a row.
         group: Group,
@@ -44,7 +44,7 @@ impl Strategy {
         }
     }
 
-    /// Packs of a lane; those of a block are what the kernel of totals has too.
+    /// Packs per lane; the kernel of totals has as many as a block.
     pub fn packs(self, dtype: Dtype) -> u64 {
         match (self, self.pack(dtype)) {
             (Self::Rows { group: Group::Pack, .. }, _) => 1,
@@ -61,26 +61,26 @@ impl Strategy {
     }
 }
 
-/// Rows up to this length may be scanned by one thread each.
+/// Maximum length of rows that may be scanned by one thread each.
 const SHORT: u64 = 16;
-/// Lanes that a warp needs.
+/// Number of lanes that a warp needs.
 const LANES: u64 = 32;
-/// Least elements of a lane's chunk.
+/// Minimum number of elements in a lane's chunk.
 const CHUNK: u64 = 64;
-/// Bytes of a running value at most.
+/// Maximum size of a running value in bytes.
 const RUNNING: u64 = 8;
 
-/// The work of a scan, which the shape and strides of a command decide.
+/// The work of a scan, which depends on the shape and strides of a command.
 pub struct Layout {
     /// How elements are walked.
     pub strategy: Strategy,
-    /// The axes across: strides of input and output.
+    /// The axes other than the scanned one, with the strides of input and output.
     pub rows: Axes<2>,
-    /// Address of the input's first element of the first row, as the scan goes.
+    /// Address of the first input element of the first row, in the direction of the scan.
     pub from: u64,
-    /// Same of the output.
+    /// Likewise for the output.
     pub to: u64,
-    /// Parts of each row.
+    /// Number of chunks of each row.
     pub chunks: u64,
     length: u64,
     chunk: u64,
@@ -95,7 +95,7 @@ impl Layout {
         Self::new(job.input(0)?, job.output(0)?, axis, reverse, device)
     }
 
-    /// `device`: multiprocessors, and threads at once.
+    /// `device`: the numbers of multiprocessors, and of threads that run at once.
     fn new(
         input: &View<'_>,
         output: &View<'_>,
@@ -144,12 +144,12 @@ impl Layout {
         Ok(Self { strategy, rows, from, to, chunks, length, chunk, steps })
     }
 
-    /// Bytes for what precedes each chunk.
+    /// Bytes of workspace for the carries of the chunks.
     pub fn workspace(&self) -> u64 {
         if self.chunks > 1 { self.rows.len() * self.chunks * RUNNING } else { 0 }
     }
 
-    /// Blocks that do it all at once.
+    /// Number of blocks that do all the work at once.
     pub fn blocks(&self) -> u64 {
         let tasks = self.rows.len() * self.chunks;
         match self.strategy {
@@ -166,7 +166,7 @@ impl Layout {
         [self.length, self.chunk, self.chunks, self.steps[0] as u64, self.steps[1] as u64]
     }
 
-    /// `Line` and `Walk<2, 1>` of the scan of the chunks' totals.
+    /// `Line` and `Walk<2, 1>` for the scan of the chunks' totals.
     pub fn carry(&self) -> ([u64; 5], Vec<u64>) {
         let shape = [self.rows.len() as i64];
         let stride = [self.chunks as i64];
@@ -180,7 +180,8 @@ fn strategy(rows: &Axes<2>, length: u64, steps: [i64; 2], packed: bool, dtype: D
         0 => i64::MAX as u64,
         count => rows.stride[k][count - 1].unsigned_abs(),
     };
-    // Neighbours of the output, and where that is a tie of the input, lie together.
+    // Adjacent lanes are nearer in memory than the elements of a lane: in the output or, on a tie,
+    // in the input.
     let lanes_together = match across(1).cmp(&steps[1].unsigned_abs()) {
         std::cmp::Ordering::Less => true,
         std::cmp::Ordering::Equal => across(0) < steps[0].unsigned_abs(),
@@ -200,8 +201,8 @@ fn strategy(rows: &Axes<2>, length: u64, steps: [i64; 2], packed: bool, dtype: D
     }
 }
 
-/// Chunks of whole `units`, about `wanted` for all rows, and no fewer than 2 units each:
-/// elements of a chunk, and chunks of a row.
+/// Divides rows into chunks of whole units, about `wanted` for all rows, with at least 2 units
+/// each. Returns the elements of a chunk and the chunks of a row.
 fn parts(length: u64, unit: u64, wanted: u64, rows: u64) -> (u64, u64) {
     let most = (length / (2 * unit)).max(1);
     let chunks = (wanted / rows.max(1)).clamp(1, most);
@@ -263,7 +264,7 @@ mod tests {
         let l = layout(&[3, 40], 1, true, Dtype::Float32);
         assert_eq!((l.from, l.steps), (4096 + 39 * 4, [-1, -1]));
         assert_eq!(l.strategy, Strategy::Rows { packed: true, group: Group::Pack });
-        // The end of such rows lies within a pack.
+        // Such rows end within a pack.
         let l = layout(&[3, 42], 1, true, Dtype::Float32);
         assert!(matches!(l.strategy, Strategy::Rows { packed: false, .. }));
     }

@@ -13,7 +13,7 @@ use ultramarine_abi::schema::{ScanAttrs, reduce};
 const HEADERS: &[&str] =
     &[headers::NUMBER, headers::WALK, include_str!("../../../kernels/scan.cuh")];
 
-/// The rank of kernels for rows of so many axes: mostly they join to one.
+/// The rank of kernels for rows with `axes` axes. Usually all of them are joined into one.
 fn rank_of(axes: usize) -> usize {
     if axes > 1 { MAX_AXES } else { 1 }
 }
@@ -21,16 +21,16 @@ fn rank_of(axes: usize) -> usize {
 struct Scan {
     axis: usize,
     instance: Instance,
-    /// By what they do and the rank of their rows.
+    /// By the kind of kernel and the rank of the rows.
     kernels: Kernels<(ScanKernel, usize)>,
 }
 
 /// The part of a scan that a kernel computes.
 #[derive(Clone, Copy, PartialEq)]
 enum ScanKernel {
-    /// The scan, or that of each chunk.
+    /// The scan itself, or the scan of each chunk.
     Scan(Strategy),
-    /// Totals of chunks of rows, which are read in packs if so.
+    /// Totals of chunks of rows; `packed` if they are read in packs.
     RowTotals { packed: bool },
     /// Totals of chunks of lanes.
     LaneTotals,
@@ -114,7 +114,8 @@ impl Instance {
                 (strategy.pack(self.dtype), strategy.packs(self.dtype), group.is_warp())
             }
         };
-        // Elements one by one are walked backwards by their steps.
+        // Single elements are walked backwards by negative strides, so only packs have to be
+        // reversed.
         let reverse = self.reverse && e > 1;
         let arguments = format!("{d}, {op}, {inclusive}, {e}, {v}, {reverse}, {one_warp}, {rank}");
         Source::instance(HEADERS, "scan_rows", arguments, parameters)
@@ -168,7 +169,7 @@ impl Work for Scan {
     }
 }
 
-/// A grid of so many blocks, or as many as there can be: the kernels go on by the grid's size.
+/// A grid of `count` blocks, or of the maximum number: the kernels loop with the grid's stride.
 fn blocks(count: u64) -> u32 {
     count.clamp(1, i32::MAX as u64) as u32
 }

@@ -1,5 +1,5 @@
-//! Numbers sorted by keys that are numbers themselves, those of equal keys in their order: a few by
-//! one block, many by a radix sort that looks at as many bits as the largest key has.
+//! Sorts indices by integer keys; the order of equal keys is kept. One block sorts a few keys. Many
+//! keys take a radix sort, over only as many bits as the largest key has.
 
 use crate::launch::{Grid, Job, launch};
 use crate::ops::headers;
@@ -9,23 +9,23 @@ use ultramarine_abi::helper::Result;
 const HEADERS: &[&str] =
     &[headers::NUMBER, headers::WALK, include_str!("../../../kernels/sort/keys.cuh")];
 
-/// Most that one block sorts: its shared memory.
+/// Maximum number of keys that one block sorts, limited by its shared memory.
 const FEW: u64 = 2048;
 /// Keys of a tile: `SORT_TILE` of `sort/keys.cuh`.
 const TILE: u64 = 2048;
-/// Values of a digit.
+/// Number of values of a digit.
 const DIGITS: u64 = 256;
 const THREADS: u32 = 256;
 
-/// The layout of a workspace: pieces one after the other, each aligned.
+/// The layout of a workspace: consecutive pieces, each aligned.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WorkspaceLayout {
-    /// Bytes of all.
+    /// Total size in bytes.
     pub bytes: u64,
 }
 
 impl WorkspaceLayout {
-    /// Takes a piece; where it begins.
+    /// Takes a piece; returns its offset.
     pub fn take(&mut self, bytes: u64) -> u64 {
         let at = self.bytes;
         self.bytes += bytes.next_multiple_of(256);
@@ -33,14 +33,14 @@ impl WorkspaceLayout {
     }
 }
 
-/// A sort of `n` keys: the algorithm, and the places of its arrays in the workspace.
+/// A sort of `n` keys: the algorithm, and the offsets of its arrays in the workspace.
 #[derive(Clone, Copy, Debug)]
 pub struct KeySort {
     n: u64,
     passes: u32,
     wide: bool,
     few: bool,
-    /// Keys and numbers, twice.
+    /// Offsets of keys and indices, for two buffers.
     places: [[u64; 2]; 2],
     counts: u64,
     totals: u64,
@@ -51,7 +51,7 @@ pub struct KeySort {
 pub struct KeyKernels(Kernels<(&'static str, bool)>);
 
 impl KeySort {
-    /// A sort of `n` keys up to `most`, which are 64 bits `wide` or 32.
+    /// A sort of `n` keys of at most `most`; keys have 64 bits if `wide`, otherwise 32.
     pub fn of(n: u64, most: u64, wide: bool, workspace: &mut WorkspaceLayout) -> Self {
         let (few, width) = (n <= FEW && !wide, if wide { 8 } else { 4 });
         let passes = (u64::BITS - most.leading_zeros()).div_ceil(8).max(1);
@@ -64,7 +64,7 @@ impl KeySort {
         Self { n, passes, wide, few, places: [first, second], counts, totals }
     }
 
-    /// Offsets of the sorted keys and of their numbers in the workspace.
+    /// Offsets of the sorted keys and of their indices in the workspace.
     pub fn sorted(&self) -> [u64; 2] {
         match self.few {
             true => self.places[0],
@@ -72,7 +72,7 @@ impl KeySort {
         }
     }
 
-    /// Sorts keys that are at an address; the workspace begins at `work`.
+    /// Sorts the keys at an address; the workspace begins at `work`.
     pub fn run(&self, job: &Job<'_>, kernels: &KeyKernels, keys: u64, work: u64) -> Result<()> {
         let k = if self.wide { "u64" } else { "u32" };
         let kernel = |template: &'static str| self.kernel(job, kernels, template, k);
@@ -84,7 +84,7 @@ impl KeySort {
         }
         let tiles = self.n.div_ceil(TILE);
         let (counts, totals) = (work + self.counts, work + self.totals);
-        // A u32 is the lower half of a u64 in memory.
+        // A u32 argument is read from the lower half of a u64 in memory.
         let (n, mut from) = (self.n, [keys, 0]);
         for pass in 0..self.passes {
             let shift = 8 * pass as i32;

@@ -21,21 +21,21 @@ pub const HEADERS: &[&str] = &[
     include_str!("../../../kernels/sort/radix.cuh"),
 ];
 
-/// The rank of kernels for rows of so many axes: mostly they join to one.
+/// The rank of kernels for rows with `axes` axes. Usually all of them are joined into one.
 fn rank_of(axes: usize) -> usize {
     if axes > 1 { MAX_AXES } else { 1 }
 }
 
-/// Rows up to this length are sorted by a network, several in a block.
+/// Maximum length of rows that a sorting network sorts, several in a block.
 const SMALL: u64 = 512;
-/// Elements of each thread of a block that sorts a row.
+/// Elements per thread of a block that sorts a row.
 const ITEMS: [u64; 3] = [4, 8, 16];
 
 struct Sort {
     axis: usize,
     dtype: Dtype,
     indexed: bool,
-    /// By elements of a thread (0: rows that are small), and rank.
+    /// By the elements of a thread (0 for small rows), and the rank.
     kernels: Kernels<(u64, usize)>,
     long: Long,
 }
@@ -43,11 +43,11 @@ struct Sort {
 /// The algorithm for rows that a block cannot sort.
 enum Long {
     Sort(Box<Radix>),
-    /// Scalar 0 is a rank, which a sort satisfies whatever it is.
+    /// Scalar 0 is a rank. A full sort satisfies any rank.
     Partition(Box<Partition>),
 }
 
-/// The type of what is written: elements, or where they were.
+/// The type of the results: elements, or their indices.
 pub fn result(dtype: Dtype, indexed: bool) -> String {
     if indexed { "u32".to_owned() } else { format!("{}::T", dtype.tag()) }
 }
@@ -86,13 +86,13 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     }))
 }
 
-/// The rows of a command, each of which is sorted by itself.
+/// The rows of a command. Each row is sorted independently.
 pub struct Rows {
-    /// The axes across: strides of input and output.
+    /// The axes other than the sorted one, with the strides of input and output.
     pub across: Axes<2>,
     /// Elements of a row.
     pub length: u64,
-    /// Element strides along a row, of input and output.
+    /// Strides along a row in elements, of input and output.
     pub steps: [i64; 2],
 }
 
@@ -121,13 +121,13 @@ impl Rows {
         [self.length, self.steps[0] as u64, self.steps[1] as u64]
     }
 
-    /// The kernels' rank, and their `Walk`.
+    /// The kernels' rank, and the `Walk` of these rows.
     pub fn walk(&self) -> (usize, Vec<u64>) {
         let rank = rank_of(self.across.count);
         (rank, self.across.parameter_in(rank))
     }
 
-    /// True if neighbours across lie nearer than those along a row.
+    /// True if adjacent rows are nearer in memory than adjacent elements of a row.
     fn rows_first(&self) -> bool {
         let last = self.across.count.wrapping_sub(1);
         self.across.count > 0 && self.across.stride[0][last].abs() < self.steps[0].abs()
@@ -137,11 +137,11 @@ impl Rows {
 /// How rows of a length are sorted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Strategy {
-    /// Several in a block; each takes so many places, a power of two.
+    /// Several rows per block. Each takes this number of slots, a power of two.
     Small(u64),
-    /// Each by a block, whose threads have so many elements each.
+    /// One row per block, with this number of elements per thread.
     Block(u64),
-    /// Each by many blocks, or not sorted at all.
+    /// Several blocks per row, or no sort at all.
     Long,
 }
 
@@ -158,7 +158,7 @@ impl Strategy {
 }
 
 impl Sort {
-    /// The kernel of rows whose threads have so many elements each; 0: of rows that are small.
+    /// The kernel for rows with `items` elements per thread; 0 for small rows.
     fn kernel(&self, job: &Job<'_>, items: u64, rank: usize) -> Result<Kernel> {
         self.kernels.get(&job.device.programs, (items, rank), || {
             let (d, indexed) = (self.dtype.tag(), self.indexed);
@@ -243,7 +243,7 @@ impl Work for Sort {
     }
 }
 
-/// A grid of so many blocks, or as many as there can be: the kernels go on by the grid's size.
+/// A grid of `count` blocks, or of the maximum number: the kernels loop with the grid's stride.
 pub fn blocks(count: u64) -> u32 {
     count.clamp(1, i32::MAX as u64) as u32
 }

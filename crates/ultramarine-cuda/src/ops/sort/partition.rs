@@ -1,9 +1,10 @@
-//! Rows of PARTITION that are longer than a block sorts: a radix partition, `kernels/sort/partition.cuh`.
+//! PARTITION of rows that are too long for a block to sort: a radix partition,
+//! `kernels/sort/partition.cuh`.
 //!
-//! It reads a row once for each digit of 11 bits that distinguishes elements (from the third digit
-//! on, usually only a small part of the row), and once more in order to divide it, which writes the
-//! row once. For float32, this moves about four times the row's bytes. A sort by digits of 8 bits
-//! moves nine times the row's bytes, and a sort of indices seventeen times.
+//! It reads a row once for each 11-bit digit that is needed to tell elements apart. From the third
+//! digit on, it usually reads only a small part of the row. It then reads the row once more to
+//! divide it, and writes it once. For float32, this moves about four times the row's bytes. A sort
+//! with 8-bit digits moves nine times the row's bytes, or seventeen times for indices.
 
 use super::keys::WorkspaceLayout;
 use super::{Rows, blocks, result};
@@ -21,27 +22,29 @@ const HEADERS: &[&str] = &[
 
 /// Threads of a block: `PARTITION_THREADS`.
 const THREADS: u32 = 512;
-/// Each row of at most this length has one block, which takes no longer than the launches of the
-/// other strategy.
+/// Maximum length of rows that always have a single block: it takes no longer than the launches
+/// that several blocks need.
 const SHORT: u64 = 1 << 15;
-/// Each row of at most this length has one block, if that occupies every multiprocessor.
+/// Maximum length of rows that have a single block if there are enough rows for all
+/// multiprocessors.
 const MEDIUM: u64 = 1 << 18;
-/// If several blocks share a row, minimum number of elements of each.
+/// Minimum number of a row's elements per block, if several blocks share the row.
 const CHUNK: u64 = 1 << 13;
 /// Bytes of `Target` and `Share`.
 const TARGET: u64 = 40;
 const SHARE: u64 = 24;
 
-/// How rows are done.
+/// How rows are divided among blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Strategy {
-    /// A block has a row.
+    /// One block per row.
     Row,
-    /// So many blocks have a row.
+    /// This number of blocks per row.
     Shared(u64),
 }
 
-/// The work of PARTITION and ARG_PARTITION for long rows; see the module for the algorithm.
+/// The work of PARTITION and ARG_PARTITION for long rows; the module's documentation describes the
+/// algorithm.
 pub struct Partition {
     dtype: Dtype,
     indexed: bool,
@@ -49,13 +52,13 @@ pub struct Partition {
     kernels: Kernels<(&'static str, usize)>,
 }
 
-/// Layout of the workspace of [`Strategy::Shared`]: offsets in bytes.
+/// Layout of the workspace of [`Strategy::Shared`], as offsets in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Layout {
     bytes: u64,
     chunks: u64,
     chunk: u64,
-    /// Bytes of the counts, which come first and must be zero.
+    /// Bytes of the counts, which come first and must be zeroed.
     zero: u64,
     targets: u64,
     shares: u64,
@@ -63,7 +66,7 @@ struct Layout {
     lists: u64,
 }
 
-/// Values of a digit, and passes.
+/// Number of values of a digit, and of passes.
 const fn digits(dtype: Dtype) -> (u64, u64) {
     let bits = 8 * dtype.bytes();
     let digit = if bits < 11 { bits } else { 11 };
@@ -146,7 +149,7 @@ impl Partition {
         let places = [0, l.targets, l.shares, l.own, l.lists].map(|offset| base + offset);
         let parts: Vec<u64> = [count, l.chunks, l.chunk].into_iter().chain(places).collect();
         let words = usize::try_from(l.zero / 4).map_err(|_| Failure::invalid("too many rows"))?;
-        // SAFETY: the workspace is at least as long.
+        // SAFETY: the workspace is at least this long.
         unsafe { job.fill(base, 0, 4, words) }?;
         let grid = Grid::exactly(count * l.chunks, THREADS)?;
         let kernel = self.kernel(job, "partition_count", axes)?;
@@ -162,7 +165,7 @@ impl Partition {
 impl Layout {
     fn of(dtype: Dtype, rows: u64, length: u64, chunks: u64) -> Self {
         let (values, passes) = digits(dtype);
-        // A multiple of the elements in 16 bytes, so that all chunks have the row's alignment.
+        // A multiple of the elements in 16 bytes, so that each chunk is aligned like its row.
         let chunk = length.div_ceil(chunks).next_multiple_of(64);
         let chunks = length.div_ceil(chunk);
         let shares = rows * chunks;
@@ -171,7 +174,7 @@ impl Layout {
         workspace.take(zero);
         let targets = workspace.take(passes * rows * TARGET);
         let places = [SHARE, values * 4, chunk / 4 * dtype.bytes()];
-        // The second pass is the first that lists, for a third.
+        // The second pass is the first to write a list, which only a third pass reads.
         let lists = u64::from(passes > 2);
         let [shares, own, lists] =
             [shares * places[0], shares * places[1], lists * shares * places[2]]

@@ -1,18 +1,18 @@
-//! Rows that are sorted by many blocks each, a digit at a time: `kernels/sort/radix.cuh`.
+//! Rows that are sorted by many blocks each, one digit at a time: `kernels/sort/radix.cuh`.
 
 use super::{HEADERS, Rows, blocks, result};
 use crate::launch::{BLOCK, Dtype, Grid, Job, launch};
 use crate::program::{Kernel, Kernels, Source};
 use ultramarine_abi::helper::{Failure, Result};
 
-/// Elements that a block counts.
+/// Number of elements that a block counts.
 const SECTION: u64 = 1 << 15;
-/// Bytes of the tickets, the mask of passes, and what aligns the rest.
+/// Bytes of the tickets and of the mask of passes, with padding.
 const CONTROL: u64 = 256;
-/// Values of a digit.
+/// Number of values of a digit.
 const DIGITS: u64 = 256;
 
-/// The work of SORT and ARG_SORT for long rows: a radix sort by many blocks, a digit at a time.
+/// The work of SORT and ARG_SORT for long rows: a radix sort by many blocks, one digit at a time.
 pub struct Radix {
     dtype: Dtype,
     indexed: bool,
@@ -20,12 +20,12 @@ pub struct Radix {
     kernels: Kernels<(&'static str, bool, usize)>,
 }
 
-/// Layout of the workspace: offsets in bytes.
+/// Layout of the workspace, as offsets in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// Of all.
+    /// Total size.
     pub bytes: u64,
-    /// From the workspace's begin: what must be zero.
+    /// Bytes at the workspace's start that must be zeroed.
     zero: u64,
     tiles: u64,
     wide: bool,
@@ -88,7 +88,7 @@ impl Radix {
             .chain(l.values.into_iter().chain(l.indices).map(|offset| base + offset))
             .collect();
         let words = usize::try_from(l.zero / 4).map_err(|_| Failure::invalid("too many rows"))?;
-        // SAFETY: the workspace is at least as long.
+        // SAFETY: the workspace is at least this long.
         unsafe { job.fill(base, 0, 4, words) }?;
         let (wide, (rank, walk)) = (l.wide, rows.walk());
         let (line, passes) = (rows.line(), self.dtype.bytes() as i32);
@@ -108,7 +108,7 @@ impl Radix {
     }
 }
 
-/// Elements of each thread in a tile.
+/// Elements of a tile per thread.
 fn items(dtype: Dtype) -> u64 {
     if dtype.bytes() == 8 { 12 } else { 16 }
 }
@@ -117,7 +117,7 @@ impl Layout {
     fn of(dtype: Dtype, indexed: bool, rows: u64, length: u64) -> Self {
         let passes = dtype.bytes();
         let tiles = length.div_ceil(items(dtype) * u64::from(BLOCK));
-        // Two bits of a count say what it is.
+        // Two bits of each count are used as flags.
         let wide = length >= 1 << 30;
         let count = if wide { 8 } else { 4 };
         let mut end = CONTROL;
@@ -129,7 +129,7 @@ impl Layout {
         let first = take(passes * rows * DIGITS * count);
         let status = take(passes * rows * tiles * DIGITS * count);
         let zero = status + (passes * rows * tiles * DIGITS * count).next_multiple_of(256);
-        // One pass goes from the input to the output, two over one place between.
+        // One pass sorts from the input to the output; two passes need one intermediate buffer.
         let mut room =
             |k: u64, bytes: u64| if passes > k + 1 { take(rows * length * bytes) } else { 0 };
         let values = [room(0, dtype.bytes()), room(1, dtype.bytes())];

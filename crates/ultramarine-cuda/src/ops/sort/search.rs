@@ -15,7 +15,7 @@ struct Search {
     kernels: Kernels<RankVariant>,
 }
 
-/// SEARCHSORTED: any strides.
+/// SEARCHSORTED, with any strides.
 pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     let attributes: SearchAttrs = request.attributes()?;
     let (rows, values, out) = (request.input(0)?, request.input(1)?, request.output(0)?);
