@@ -6,10 +6,10 @@ use Dtype::*;
 
 /// The WGSL types that represent a dtype in registers and in buffers.
 pub trait Wgsl {
-    /// The type of an element in a buffer. Elements of one byte are declared with 16 bits, and
-    /// narrowed later.
+    /// The type of an element in a buffer. One-byte elements are declared with 16 bits and narrowed
+    /// later.
     fn storage(self) -> &'static str;
-    /// The type for computation.
+    /// The type for computations.
     fn register(self) -> &'static str;
 }
 

@@ -1,14 +1,13 @@
-//! The Vulkan backend, as a plugin: it supports GPUs of any vendor through wgpu's hal. The same
-//! crate is the Metal backend on Apple's systems, and the DirectX 12 backend on Windows.
+//! The Vulkan backend, as a plugin behind the contract. It supports GPUs of any vendor through wgpu's hal. The same crate
+//! is the Metal backend on Apple's systems and the DirectX 12 backend on Windows.
 //!
-//! It looks for Vulkan's loader when its score is queried. Kernels are WGSL (`kernels/`). At their
-//! first use, naga compiles them to SPIR-V (MSL, HLSL), and the driver compiles that for the
-//! device.
+//! It looks for Vulkan's loader when the host asks for its score. Kernels are WGSL (`kernels/`). At their first use,
+//! naga compiles them to SPIR-V (MSL, HLSL), and the driver compiles these for the device.
 //!
-//! Modules from the lowest layer to the highest. Each imports only from lower ones:
+//! The modules, from the lowest layer to the highest. Each module imports only from lower ones:
 //!
-//! * [`dtype`]: dtypes, and the types of WGSL that stand for them;
-//! * [`shader`]: programs as text, and what hals take: SPIR-V, MSL, HLSL;
+//! * [`dtype`]: dtypes, and the WGSL types that represent them;
+//! * [`shader`]: programs as source, and the code that hals take: SPIR-V, MSL, HLSL;
 //! * [`hal`]: adapters and their properties, the device, barriers, kernels for the driver: a module for each hal;
 //! * [`context`]: a device with its fence and its layouts, errors, loss;
 //! * [`memory`]: buffers, and pools of memory for the host;

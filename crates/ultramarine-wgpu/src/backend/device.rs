@@ -8,7 +8,7 @@ use crate::streams::{Batch, Event, Stream};
 use std::mem::MaybeUninit;
 use ultramarine_abi::helper::{self, CommandRef, Commands, Request, Result};
 
-/// Limit on the commands of a batch. In longer lists, the first commands run while the rest is
+/// Maximum number of commands in a batch. Longer lists start to run while the rest is still being
 /// encoded.
 const BATCH: usize = 64;
 
@@ -33,8 +33,8 @@ impl helper::Device for Device {
         self.scheduler.upload(lane, &buffer.0, offset, source)?;
         match stream {
             Some(_) => Ok(()),
-            // Other streams do not wait for the device's own stream, so wait until the bytes are
-            // there.
+            // The caller's streams do not wait for the device's own stream, so the upload has to be
+            // complete on return.
             None => self.scheduler.synchronize(lane),
         }
     }
@@ -92,7 +92,7 @@ impl helper::Device for Device {
         for command in commands {
             let added = command.plan().and_then(|plan| plan.run(self, &command, &mut batch));
             if let Err(failure) = added {
-                // The commands before the failing one run.
+                // The commands before the failed one run.
                 self.scheduler.submit(lane, batch)?;
                 return Err(failure);
             }

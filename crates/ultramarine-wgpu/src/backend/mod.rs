@@ -1,5 +1,5 @@
-//! The backend: its score, the adapters that become devices, and a description of each adapter.
-//! `device.rs` has the functions of an open device.
+//! The backend: its score, the adapters that become devices, and the description of each.
+//! `device.rs` has the functions of a single device.
 
 mod device;
 
@@ -11,23 +11,23 @@ use core::ffi::CStr;
 use ultramarine_abi::helper::{Backend, Failure, Host, InterfaceRef, Result, Score};
 use ultramarine_abi::{DeviceIdentity, DeviceInfo, device_flag, identity, inline_text};
 
-/// The score on a machine with a GPU. It is lower than that of a backend for the GPU's native
+/// The score of a machine with a GPU. It is lower than that of a backend for the GPU's native
 /// interface.
 const SCORE_GPU: u32 = 50;
-/// The score if all adapters run on the processor, because the built-in kernels are faster there.
+/// The score of a machine whose adapters all run on the CPU. The built-in CPU kernels are faster.
 const SCORE_SOFTWARE: u32 = 5;
-/// Alignment of buffers that every device supports.
+/// Alignment of buffers that every device guarantees.
 const ALIGNMENT: u32 = 16;
 
-/// The backend: the adapters that become devices. A [`Device`] is an open adapter.
-/// `export_backend!` in `lib.rs` makes the plugin's entry points from this type.
+/// The backend: the adapters that become devices. A [`Device`] is one of them, opened.
+/// `export_backend!` in `lib.rs` generates the plugin's entry points from this type.
 ///
 /// [`Device`]: crate::launch::Device
 pub struct Wgpu {
     adapters: Adapters,
 }
 
-/// Score and identities of adapters.
+/// The score, and the identities of the adapters.
 fn score_of(adapters: &Adapters) -> Score {
     let software = adapters.list.iter().all(|found| found.properties.is_software());
     let score = if software { SCORE_SOFTWARE } else { SCORE_GPU };

@@ -1,11 +1,11 @@
-//! Converts failures of the hal to failures of the ABI, with a remedy.
+//! Failures of wgpu's hal, converted to failures of the contract with a remedy.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use ultramarine_abi::helper::Failure;
 use ultramarine_abi::status;
 use wgpu_hal::DeviceError;
 
-/// The failure of a call, which `what` names.
+/// The failure of a call that is named by `what`.
 pub fn of_hal(what: &str, why: DeviceError) -> Failure {
     match why {
         DeviceError::OutOfMemory => {
@@ -17,7 +17,7 @@ pub fn of_hal(what: &str, why: DeviceError) -> Failure {
     }
 }
 
-/// Locks a mutex, even after a panic, because every change under these locks leaves a usable state.
+/// The content of a mutex, even after a panic: every change under these locks leaves usable data.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,12 +1,11 @@
-//! Forks of the process. Drivers do not work in a forked child.
+//! Forks of the process. Drivers do not survive them.
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
 /// Number of forks between the first process that opened a device and this one.
 static FORKS: AtomicU32 = AtomicU32::new(0);
 
-/// Counts forks from now on. This is cheaper than querying the process id, which is a system call
-/// each time.
+/// Starts to count forks. Comparing process ids instead would take a system call each time.
 #[cfg(unix)]
 pub fn count_forks() {
     type Handler = unsafe extern "C" fn();
@@ -22,17 +21,17 @@ pub fn count_forks() {
     }
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {
-        // SAFETY: the function only counts, and lives as long as this library, which takes its handlers along if it
-        // is ever closed.
+        // SAFETY: the function only counts, and lives as long as this library: if the library is ever closed, its
+        // handlers are removed with it.
         unsafe { pthread_atfork(None, None, Some(child)) };
     });
 }
 
-/// On these systems, processes cannot be forked.
+/// On these systems, processes do not fork.
 #[cfg(not(unix))]
 pub fn count_forks() {}
 
-/// The number of forks that were counted.
+/// The number of forks counted so far.
 pub fn forks() -> u32 {
     FORKS.load(Ordering::Relaxed)
 }

@@ -1,6 +1,5 @@
-//! The layouts of bind groups and pipelines, by number of bindings. All bindings are storage
-//! buffers. In kernels of operations, binding 0 holds the commands' words, and the further bindings
-//! are tensors.
+//! The layouts of bind groups and pipelines, by the number of bindings. All bindings are storage buffers. In
+//! kernels of operations, binding 0 holds the commands' words, and the bindings after it are tensors.
 
 use super::{lock, of_hal};
 use crate::hal;
@@ -13,18 +12,18 @@ use wgpu_hal::{
 };
 use wgpu_types::{BindGroupLayoutEntry, BindingType, BufferBindingType, ShaderStages};
 
-/// Limit on the bindings of a kernel.
+/// Maximum number of bindings of a kernel.
 pub const BINDINGS: usize = 31;
 
 /// The layouts of all kernels with one number of bindings.
 pub struct Layout {
-    /// Of the bind group.
+    /// The layout of the bind group.
     pub group: hal::BindGroupLayout,
-    /// Of the pipeline.
+    /// The layout of the pipeline.
     pub pipeline: hal::PipelineLayout,
 }
 
-/// The layouts for all numbers of bindings, made at the first use.
+/// The layouts by number of bindings, each made at first use.
 #[derive(Default)]
 pub(super) struct Layouts {
     made: [OnceLock<Layout>; BINDINGS + 1],
@@ -47,10 +46,11 @@ impl Layouts {
         slot.get().ok_or_else(|| Failure::new("a layout vanished"))
     }
 
-    /// Destroys the layouts, because the hal panics if a device is dropped before its layouts.
+    /// Destroys the layouts, because the hal panics if a device is dropped before them.
     pub(super) fn destroy(&mut self, device: &hal::Device) {
         for layout in self.made.iter_mut().filter_map(OnceLock::take) {
-            // SAFETY: all pipelines and bind groups hold the context, so they are gone.
+            // SAFETY: every pipeline and bind group holds the context, so none of them exist any
+            // more.
             unsafe {
                 device.destroy_pipeline_layout(layout.pipeline);
                 device.destroy_bind_group_layout(layout.group);
@@ -76,12 +76,12 @@ fn make(device: &hal::Device, bindings: usize) -> Result<Layout> {
         flags: BindGroupLayoutFlags::empty(),
         entries: &entries,
     };
-    // SAFETY: the descriptor is whole; the device has so many storage buffers.
+    // SAFETY: the descriptor is complete; the device supports that many storage buffers.
     let group = unsafe { device.create_bind_group_layout(&descriptor) };
     let group = group.map_err(|why| of_hal("the layout of a kernel", why))?;
     let descriptor = PipelineLayoutDescriptor {
         label: None,
-        // This only affects DirectX 12, where the number of workgroups is passed as a constant.
+        // Used by DirectX 12 only: a constant with the number of workgroups.
         flags: PipelineLayoutFlags::NUM_WORK_GROUPS,
         bind_group_layouts: &[Some(&group)],
         immediate_size: 4 * IMMEDIATES as u32,
@@ -90,7 +90,7 @@ fn make(device: &hal::Device, bindings: usize) -> Result<Layout> {
     match unsafe { device.create_pipeline_layout(&descriptor) } {
         Ok(pipeline) => Ok(Layout { group, pipeline }),
         Err(why) => {
-            // SAFETY: nothing uses it.
+            // SAFETY: nothing uses the layout.
             unsafe { device.destroy_bind_group_layout(group) };
             Err(of_hal("the layout of a kernel", why))
         }

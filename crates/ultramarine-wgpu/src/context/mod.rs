@@ -1,5 +1,5 @@
-//! An open device of the hal, which memory, kernels and streams share, and the handling of its
-//! loss.
+//! An open device of the hal: the state that memory, kernels and streams share, and the loss of the
+//! device.
 
 mod failure;
 mod fork;
@@ -18,13 +18,13 @@ use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::status;
 use wgpu_hal::Device as _;
 
-/// A device of the hal with its fence and layouts. Every object that is made from the device holds
-/// a reference, so the device is destroyed last. After the driver has reported a loss, all calls
-/// fail with the reason.
+/// A device of the hal with its fence and layouts. Every object made from the device holds a
+/// reference to this, so the device is destroyed last. Once the driver reports the device's loss,
+/// all calls fail with the reason.
 pub struct Context {
     /// The hal's device.
     pub device: hal::Device,
-    /// Reaches the number of each submission when the submission is complete.
+    /// Reaches the number of each submission when the submission has completed.
     fence: ManuallyDrop<hal::Fence>,
     /// The adapter's properties.
     pub properties: Properties,
@@ -38,7 +38,7 @@ pub struct Context {
     destroyed: AtomicU64,
     /// Number of items in the lists of waiting streams.
     held: AtomicU64,
-    /// Number of recorded barriers, including the ends of lists.
+    /// Number of barriers that were recorded, including the ends of lists.
     barriers: AtomicU64,
 }
 
@@ -60,13 +60,13 @@ impl Context {
             made: AtomicU64::new(0),
             destroyed: AtomicU64::new(0),
             held: AtomicU64::new(0),
-            // Buffers begin with 0 as their last use.
+            // This is not 0, because 0 is the initial last use of every buffer.
             barriers: AtomicU64::new(1),
         };
         Ok((context, opened.queue))
     }
 
-    /// Returns the layout of kernels with this many bindings.
+    /// The layout of kernels with the given number of bindings.
     pub fn layout(&self, bindings: usize) -> Result<&Layout> {
         self.layouts.get(&self.device, bindings)
     }
@@ -81,12 +81,12 @@ impl Context {
         self.destroyed.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Returns the number of destroyed buffers.
+    /// The number of destroyed buffers.
     pub fn destroyed(&self) -> u64 {
         self.destroyed.load(Ordering::Relaxed)
     }
 
-    /// Notes how many items stay on the host because their streams wait.
+    /// Sets how many items of work stay on the host because their streams wait.
     pub fn hold_work(&self, items: u64) {
         self.held.store(items, Ordering::Release);
     }
@@ -106,7 +106,7 @@ impl Context {
         self.barriers.load(Ordering::Relaxed)
     }
 
-    /// Returns the number of the last completed submission.
+    /// The last submission that has completed.
     pub fn completed(&self) -> u64 {
         // SAFETY: the fence is the device's.
         unsafe { self.device.get_fence_value(&self.fence) }.unwrap_or(0)
@@ -117,7 +117,7 @@ impl Context {
         &self.fence
     }
 
-    /// Blocks until a submission is complete. `doing` describes the work, for the message if the
+    /// Blocks until a submission has completed. `doing` names the running work, for the error if the
     /// device is lost.
     pub fn wait(&self, value: u64, doing: impl FnOnce() -> String) -> Result<()> {
         self.usable()?;
@@ -134,13 +134,13 @@ impl Context {
         }
     }
 
-    /// Returns true in a forked child of the process that opened the device. Drivers do not work
-    /// there, so calls are refused, and dropped objects are leaked.
+    /// True in a forked child of the process that opened the device. Drivers do not survive a fork, so in the child
+    /// calls are refused, and dropped objects leak.
     pub fn forked(&self) -> bool {
         fork::forks() != self.forks
     }
 
-    /// Fails in a forked child, or if the device is lost.
+    /// Fails in a forked child, and once the device is lost.
     pub fn usable(&self) -> Result<()> {
         if self.forked() {
             let text = "the device was opened before this process was forked. Open it in the child alone, or start \
@@ -153,8 +153,7 @@ impl Context {
         }
     }
 
-    /// Returns the failure of a call. Unless the reason was a lack of memory, the device cannot be
-    /// used any more.
+    /// The failure of a call that makes the device unusable, unless memory was lacking.
     pub fn lose(&self, doing: &str, why: wgpu_hal::DeviceError) -> Failure {
         if why == wgpu_hal::DeviceError::OutOfMemory {
             return of_hal(doing, why);
@@ -162,7 +161,7 @@ impl Context {
         self.abandon(&format!("{doing}: {why}"))
     }
 
-    /// Stops the use of the device: all later calls fail with this failure.
+    /// Marks the device as lost: all later calls fail with this failure.
     pub fn abandon(&self, why: &str) -> Failure {
         let text = || {
             format!(
@@ -177,7 +176,7 @@ impl Context {
 impl Drop for Context {
     fn drop(&mut self) {
         self.layouts.destroy(&self.device);
-        // SAFETY: it is taken once; the queue is gone or idle, since it held the context.
+        // SAFETY: the fence is taken only once; the queue held the context, so it is gone or idle.
         unsafe { self.device.destroy_fence(ManuallyDrop::take(&mut self.fence)) };
     }
 }

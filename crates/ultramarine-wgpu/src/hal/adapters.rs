@@ -1,27 +1,27 @@
-//! The adapters that the system lists, in the order in which they become devices.
+//! The adapters that the system reports, in the order in which they become devices.
 
 use super::{Exposed, Properties, platform, variable};
 use wgpu_types::DeviceType;
 
-/// Selects devices and their order, separated by commas: parts of their names, or their numbers in
+/// Setting that selects and orders devices: a comma-separated list of parts of their names, or of their numbers in
 /// the default order.
 const CHOSEN: &str = "DEVICES";
-/// If set to 1, adapters that run on the processor are listed after GPUs.
+/// Setting that, if it is 1, lists adapters that run on the CPU after GPUs.
 const SOFTWARE: &str = "SOFTWARE";
 
 /// An adapter that can be opened, with its [`Properties`].
 pub struct Found {
     pub(super) exposed: Exposed,
-    /// Its properties.
+    /// The adapter's properties.
     pub properties: Properties,
 }
 
 /// The adapters of this machine: those that become devices, and the reasons why others do not. The
 /// hal's adapters keep its instance alive.
 pub struct Adapters {
-    /// In the order of devices: discrete before integrated, software last.
+    /// In the order of devices: discrete GPUs before integrated ones, software last.
     pub list: Vec<Found>,
-    /// The reasons why other adapters do not become devices.
+    /// Reasons why other adapters do not become devices.
     pub left_out: Vec<String>,
 }
 
@@ -29,7 +29,7 @@ impl Adapters {
     /// Lists the system's adapters.
     ///
     /// # Errors
-    /// A text that says what to install, if there is no loader or driver.
+    /// A message that says what to install, if there is no loader or driver.
     pub fn enumerate() -> Result<Self, String> {
         let (mut list, mut left_out) = (Vec::new(), Vec::new());
         for exposed in platform::exposed()? {
@@ -57,8 +57,8 @@ impl Adapters {
     }
 }
 
-/// Returns the indices of the adapters that a text selects. A part of a name selects all adapters
-/// whose names contain it.
+/// The indices of the adapters that a text selects. A part of a name selects all adapters whose
+/// names contain it.
 fn choose(text: &str, names: &[&str]) -> Result<Vec<usize>, String> {
     let mut places = Vec::new();
     for part in text.split(',').map(|part| part.trim().to_lowercase()) {
@@ -85,7 +85,7 @@ fn choose(text: &str, names: &[&str]) -> Result<Vec<usize>, String> {
     Ok(places)
 }
 
-/// Returns the rank of a kind of adapters in the order of devices.
+/// The rank of an adapter's kind in the order of devices.
 fn rank(kind: DeviceType) -> u32 {
     match kind {
         DeviceType::DiscreteGpu => 0,

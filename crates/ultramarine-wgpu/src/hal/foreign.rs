@@ -1,4 +1,4 @@
-//! Foreign buffers: which of them are accepted, and their release.
+//! Buffers of other libraries: which of them are imported, and how they are returned.
 
 use core::ffi::c_void;
 use ultramarine_abi::interface::memory::ForeignMemory;
@@ -6,19 +6,19 @@ use ultramarine_abi::interface::memory::ForeignMemory;
 /// The storage mode of a Metal buffer, which decides whether it can be imported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Storage {
-    /// Memory that both sides can access.
+    /// Memory that host and device access.
     Shared,
-    /// A copy on each side, which is synchronised explicitly.
+    /// A copy on each side; the copies are synchronised explicitly.
     Managed,
-    /// Memory of the device.
+    /// Memory that only the device can access.
     Private,
     /// Memory of a render pass.
     Memoryless,
 }
 
-/// Checks that a tensor's buffer can be used without a copy. Kernels can read and write shared,
-/// managed and private memory; the host never accesses it. `ours` is true if it belongs to this
-/// device. The tensor needs `bytes` bytes from its beginning on.
+/// Checks that a tensor's buffer can be used without a copy. Kernels read and write shared, managed and private memory alike;
+/// the host never accesses it. `ours` means that the buffer belongs to this device. The tensor needs the first `bytes` bytes
+/// of the buffer.
 pub fn check(storage: Storage, ours: bool, length: u64, bytes: u64) -> Result<(), String> {
     if !ours {
         return Err("the buffer belongs to another Metal device. Copy it to this one".to_owned());
@@ -34,19 +34,19 @@ pub fn check(storage: Storage, ours: bool, length: u64, bytes: u64) -> Result<()
     }
 }
 
-/// The release of imported memory. It is called once, when this is dropped.
+/// The release of imported memory. It is called once, when this value is dropped.
 pub struct Owner {
     release: Option<unsafe extern "C" fn(context: *mut c_void)>,
     context: *mut c_void,
 }
 
-// SAFETY: releases may be called on any thread, by the contract.
+// SAFETY: by the contract, releases may be called on any thread.
 unsafe impl Send for Owner {}
-// SAFETY: nothing of it is used through references.
+// SAFETY: shared references give no access to its fields.
 unsafe impl Sync for Owner {}
 
 impl Owner {
-    /// Makes the owner for memory that was imported successfully.
+    /// The release for memory that was imported successfully.
     pub fn of(memory: &ForeignMemory) -> Self {
         Self { release: memory.release, context: memory.context }
     }
@@ -55,7 +55,7 @@ impl Owner {
 impl Drop for Owner {
     fn drop(&mut self) {
         if let Some(release) = self.release {
-            // SAFETY: the owner's own function with its argument, once.
+            // SAFETY: the owner's own function with its argument, called once.
             unsafe { release(self.context) };
         }
     }
@@ -79,7 +79,7 @@ mod tests {
     #[test]
     fn owners_are_told_once() {
         unsafe extern "C" fn count(context: *mut c_void) {
-            // SAFETY: the test's number.
+            // SAFETY: the context is the test's counter.
             unsafe { *context.cast::<u32>() += 1 };
         }
         let mut told = 0u32;

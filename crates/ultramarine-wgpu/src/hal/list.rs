@@ -1,4 +1,4 @@
-//! Lists of commands, and their submission to the queue, by the hal.
+//! Command lists, and their submission to the queue, through the hal.
 
 use super::{CommandBuffer, CommandEncoder, Fence, Queue};
 use wgpu_hal::{CommandEncoder as _, DeviceError, Queue as _};
@@ -10,23 +10,23 @@ impl List {
     /// Ends the recording of an encoder.
     ///
     /// # Safety
-    /// The encoder is recording, outside a pass.
+    /// The encoder is recording, outside of a pass.
     pub unsafe fn end(encoder: &mut CommandEncoder) -> Result<Self, DeviceError> {
-        // SAFETY: the caller's.
+        // SAFETY: by this function's contract.
         unsafe { encoder.end_encoding().map(Self) }
     }
 
-    /// Submits the list. The fence reaches the value once the list is complete.
+    /// Submits the list. The fence reaches `value` once the list has completed.
     ///
     /// # Safety
-    /// The list was not submitted before, lives until it is complete, and nothing else uses the
+    /// The list was not submitted before, it lives until it has completed, and nothing else uses the
     /// queue meanwhile.
     pub unsafe fn submit(&self, queue: &Queue, fence: (&Fence, u64)) -> Result<(), DeviceError> {
-        // SAFETY: the caller's.
+        // SAFETY: by this function's contract.
         unsafe { queue.submit(&[&self.0], &[], fence) }
     }
 
-    /// Returns the hal's commands, so that their encoder can reuse them.
+    /// The hal's command buffer, to be returned to its encoder.
     pub fn into_commands(self) -> CommandBuffer {
         self.0
     }

@@ -1,16 +1,18 @@
-//! The hal of this build, which depends on the target: Metal on Apple's systems, DirectX 12 on
-//! Windows, Vulkan elsewhere. There is a module for each hal, with the same names in each. The rest
-//! of the crate uses the hal's types by the aliases here.
+//! The part of wgpu's hal that this build uses, by target: Metal on Apple's systems, DirectX 12 on Windows, Vulkan
+//! elsewhere. Each of them has a module with everything that is specific to it, under the same names. The rest of
+//! the crate uses the hal's types through the aliases here.
 //!
 //! Such a module has:
 //!
-//! * `Api`; the `NAME` of the backend; DLPack's `DEVICE_TYPE`; the `LANGUAGES` of users' kernels;
-//! `LIMIT`, the name of the limit on buffers * `exposed`, which lists the system's adapters;
-//! `properties` of an adapter; `open`, which opens its device * `create_buffer`; `free_memory`;
-//! `Barriers` between the actions of a list; `COHERENT`, true if workgroups see the writes of other
-//! workgroups of their kernel * `List`: recorded commands on their way to the queue; Metal and
-//! DirectX use the one in `list.rs` * `Code`: a kernel for the driver, which can be stored as
-//! bytes; `compiled`: a user's compiled code, if the hal has a language for it
+//! * `Api`; the backend's `NAME`; DLPack's `DEVICE_TYPE`; `LANGUAGES` of users' kernels; `LIMIT`, the name of the limit on
+//!   buffer sizes;
+//! * `exposed`, the adapters that the system reports; `properties` of an adapter; `open`, which makes
+//!   its device;
+//! * `create_buffer`; `free_memory`; `Barriers` between the actions of a list; `COHERENT`, which is true if
+//!   workgroups see what other workgroups of their kernel wrote;
+//! * `List`, recorded commands for the queue. Metal and DirectX use the one in `list.rs`;
+//! * `Code`, a kernel in the form that the driver takes, which can be stored as bytes; `compiled`, a user's compiled kernel, if
+//!   one of the languages is a compiled one.
 
 mod adapters;
 #[cfg(any(test, target_vendor = "apple"))]
@@ -52,7 +54,7 @@ pub use properties::{Properties, Units};
 pub type Device = <Api as wgpu_hal::Api>::Device;
 /// A queue.
 pub type Queue = <Api as wgpu_hal::Api>::Queue;
-/// A fence whose value increases.
+/// A fence whose values grow.
 pub type Fence = <Api as wgpu_hal::Api>::Fence;
 /// A buffer.
 pub type Buffer = <Api as wgpu_hal::Api>::Buffer;
@@ -71,7 +73,7 @@ pub type PipelineLayout = <Api as wgpu_hal::Api>::PipelineLayout;
 /// A compiled kernel.
 pub type ComputePipeline = <Api as wgpu_hal::Api>::ComputePipeline;
 
-/// An adapter that the system lists.
+/// An adapter that the system reports.
 type Exposed = wgpu_hal::ExposedAdapter<Api>;
 
 /// An open device of the hal with its one queue.
@@ -82,26 +84,25 @@ pub struct Opened {
     pub queue: Queue,
 }
 
-/// A new buffer of the hal; [`Block`](crate::memory::Block) owns it.
+/// A newly made buffer of the hal; a [`Block`](crate::memory::Block) owns it.
 pub struct Made {
     /// The buffer.
     pub buffer: Buffer,
-    /// Its address for other libraries, which is that of the `MTLBuffer`. 0 if other libraries
-    /// cannot use it.
+    /// Its address for other libraries, which is the `MTLBuffer`'s; 0 if they cannot use it.
     pub handle: u64,
 }
 
-/// A user's kernel in compiled form, with the data that a launch needs.
+/// A user's kernel in compiled form, with the information that a launch needs.
 pub struct Compiled {
-    /// For the driver.
+    /// The code for the driver.
     pub code: Code,
     /// Invocations of a workgroup.
     pub group: [u32; 3],
-    /// Its bindings by their numbers. The value is true for a scalar, and false for a tensor.
+    /// Its bindings by number: true for a scalar (a uniform), false for a tensor.
     pub uniform: BTreeMap<u32, bool>,
 }
 
-/// On this hal, there is no language for compiled code.
+/// Compiled code is not supported by this hal.
 ///
 /// # Errors
 /// Always.
@@ -110,7 +111,7 @@ pub fn compiled(_: &[u8], _: &str, _: &Properties) -> Result<Compiled, String> {
     Err(format!("{NAME} takes no compiled kernels"))
 }
 
-/// A user's kernel in the Metal Shading Language, and the number of its bindings. Other hals do not
+/// A user's kernel in the Metal Shading Language, and the number of its bindings. Other systems do not
 /// support this language.
 ///
 /// # Errors
@@ -120,7 +121,7 @@ pub fn msl(_: &str, _: &str) -> Result<(Code, usize), String> {
     Err(format!("{NAME} takes no kernels in the Metal Shading Language"))
 }
 
-/// Sets the size of workgroups, which the source of a Metal kernel does not contain.
+/// The same kernel for a given workgroup size, which a Metal source does not specify.
 #[cfg(not(target_vendor = "apple"))]
 pub fn with_group(code: &Code, _: [u32; 3]) -> Code {
     code.clone()
@@ -129,16 +130,16 @@ pub fn with_group(code: &Code, _: [u32; 3]) -> Code {
 /// The kind of memory that a buffer is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// Where the device is fastest. The host cannot access it.
+    /// Where the device is fastest; the host cannot access it.
     Device,
-    /// Mapped for writing by the host, in the device's memory if possible. Reads may be very slow.
+    /// Mapped for the host to write, if possible in the device's own memory. Reads by the host may be
+    /// very slow.
     Upload,
-    /// Mapped for reading by the host, in cached memory.
+    /// Mapped for the host to read, in memory that the host caches.
     Download,
 }
 
-/// Returns the name of the environment variable for a setting, for example
-/// ULTRAMARINE_VULKAN_DEVICES for `DEVICES` of Vulkan.
+/// The environment variable of a setting, for example ULTRAMARINE_VULKAN_DEVICES for Vulkan's `DEVICES`.
 pub fn variable(what: &str) -> String {
     format!("ULTRAMARINE_{}_{what}", NAME.to_uppercase())
 }

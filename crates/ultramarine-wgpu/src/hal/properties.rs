@@ -1,4 +1,4 @@
-//! The properties of an adapter that kernels, limits and messages depend on.
+//! The properties of an adapter that affect kernels, limits and messages.
 
 use super::variable;
 use crate::shader::patch::FloatControls;
@@ -6,17 +6,17 @@ use crate::shader::patch::FloatControls;
 use naga::valid::SubgroupOperationSet;
 use wgpu_types::DeviceType;
 
-/// The implementation of matrix units. A unit multiplies 16 by 16 matrices of halves by a subgroup
-/// of 32, with sums in float32. See `ops/units.rs`.
+/// The way in which units are multiplied. Units are 16 by 16 matrices of a half dtype; a subgroup
+/// of 32 multiplies them, with sums in float32. See `ops/units.rs`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Units {
-    /// The device's own instructions.
+    /// By the device's matrix instructions.
     Native,
-    /// Functions that replace them, for testing the kernels.
+    /// By functions that replace the instructions, which is used to test the kernels.
     Emulated,
 }
 
-/// The properties of an adapter. Kernels, limits and messages depend on them.
+/// The properties of an adapter that affect kernels, limits and messages.
 #[derive(Clone, Debug)]
 pub struct Properties {
     /// Name of the adapter.
@@ -27,78 +27,77 @@ pub struct Properties {
     pub code_key: String,
     /// Kind of the adapter.
     pub kind: DeviceType,
-    /// UUID, which other interfaces to the same device report too.
+    /// UUID, which other interfaces to the same device report as well.
     pub uuid: Option<[u8; 16]>,
     /// Domain, bus, device, function.
     pub pci: Option<[u32; 4]>,
     /// Bytes of its memory.
     pub memory: u64,
-    /// True if the driver reports how much of it is free.
+    /// True if the driver reports how much of the memory is free.
     pub budget: bool,
-    /// Limit on the bytes of a storage buffer, and thus of a tensor's buffer.
+    /// Maximum size of a storage buffer in bytes, and therefore of a tensor's buffer.
     pub max_buffer: u64,
-    /// Limit on the storage buffers of a kernel.
+    /// Maximum number of storage buffers of a kernel.
     pub buffers: u32,
-    /// Limit on the iterations of all loops of an invocation. llvmpipe silently ends loops after
-    /// 65535.
+    /// Maximum number of iterations of all loops of an invocation. llvmpipe silently ends loops after
+    /// 65535 iterations.
     pub iterations: u32,
-    /// Limit on the workgroups of a dispatch along each dimension.
+    /// Maximum number of workgroups of a dispatch along each dimension.
     pub max_groups: [u32; 3],
     /// True if the queue supports timestamps.
     pub timestamps: bool,
-    /// Limit on the invocations of a workgroup along each dimension.
+    /// Maximum number of invocations of a workgroup along each dimension.
     pub group_sizes: [u32; 3],
-    /// Limit on the invocations of a workgroup.
+    /// Maximum number of invocations of a workgroup.
     pub group_size: u32,
-    /// Limit on the bytes of a workgroup's shared memory.
+    /// Bytes of shared memory of a workgroup.
     pub group_memory: u32,
-    /// Alignment in bytes of the beginning of a binding.
+    /// Alignment of a binding's start, in bytes.
     pub binding_alignment: u64,
     /// Invocations of a subgroup.
     pub subgroup: u32,
-    /// Bits of VkSubgroupFeatureFlagBits that kernels may use.
+    /// Bits of VkSubgroupFeatureFlagBits for the operations that kernels may use.
     pub subgroup_operations: u32,
-    /// True if it supports float64 arithmetic.
+    /// True if it has float64 arithmetic.
     pub float64: bool,
-    /// Supported floating-point modes.
+    /// Floating-point modes that it supports.
     pub floats: FloatControls,
-    /// True if subnormal numbers are preserved.
+    /// True if subnormal numbers are not flushed to zero.
     pub keeps_subnormals: bool,
-    /// True if it uses the kernels for GPUs, with shared memory, barriers and vectors.
+    /// True if kernels for GPUs are used: with shared memory, barriers and vectors.
     pub gpu_kernels: bool,
-    /// Matrix units for float16 and for bfloat16, on devices that have them. On other devices, such
-    /// kernels would be slow.
+    /// Multiplication of small float16 and bfloat16 matrices, if the device has it. Without it, such kernels are
+    /// slow.
     pub units: [Option<Units>; 2],
-    /// True if the device itself converts to bfloat16.
+    /// True if the device rounds to bfloat16.
     pub rounds_bfloat16: bool,
 }
 
-/// Number of storage buffers of a kernel that every device must support.
+/// Minimum number of storage buffers of a kernel that every device must support.
 pub(super) const BUFFERS: u32 = 8;
 
-/// Setting `gpu` or `processor`: selects the kernels, whatever the device is.
+/// Setting: `gpu` or `processor` selects the kernels, whatever the device is.
 const KERNELS: &str = "KERNELS";
 
-/// Setting `off` or `emulated`: selects the implementation of matrix units, whatever the device
+/// Setting: `off` or `emulated` selects how small matrices are multiplied, whatever the device
 /// supports.
 #[cfg(not(any(windows, target_vendor = "apple")))]
 const UNITS: &str = "MATRICES";
 
-/// Setting `device`: the device itself converts to bfloat16, if it has that type. Its conversions
-/// are not known to round ties to even.
+/// Setting: `device` lets the device convert to bfloat16, if it has this type. Such conversions are not known to round to
+/// nearest even.
 #[cfg(not(any(windows, target_vendor = "apple")))]
 const BFLOAT16: &str = "BFLOAT16";
 
-/// Returns true if the device itself converts to bfloat16: it has bfloat16 matrices, and the
-/// setting requests it.
+/// True if the device rounds to bfloat16: it has bfloat16 matrices, and the setting asks for it.
 #[cfg(not(any(windows, target_vendor = "apple")))]
 pub(super) fn rounds_bfloat16(units: [Option<Units>; 2]) -> bool {
     let asked = std::env::var(variable(BFLOAT16));
     units[1] == Some(Units::Native) && asked.is_ok_and(|asked| asked.trim() == "device")
 }
 
-/// Returns the matrix units for float16 and bfloat16, on a device with kernels for GPUs. `native`
-/// says which of them the device supports itself.
+/// Multiplication of small float16 and bfloat16 matrices on a device that uses kernels for GPUs. `native` says which of
+/// them the device itself supports.
 #[cfg(not(any(windows, target_vendor = "apple")))]
 pub(super) fn units(gpu_kernels: bool, native: [bool; 2]) -> [Option<Units>; 2] {
     let asked = std::env::var(variable(UNITS));
@@ -112,11 +111,11 @@ pub(super) fn units(gpu_kernels: bool, native: [bool; 2]) -> [Option<Units>; 2] 
     })
 }
 
-/// Invocations of a workgroup, and bytes of its shared memory, that kernels for GPUs need at most.
+/// Invocations of a workgroup, and bytes of shared memory, that kernels for GPUs need at most.
 const GROUP: (u32, u32) = (256, 32768);
 
-/// Returns true if kernels for GPUs are used, depending on the largest workgroup and its bytes.
-/// Barriers are very slow on processors.
+/// True if kernels for GPUs are used, given the largest workgroup and its shared memory. On CPUs barriers are very
+/// slow.
 pub(super) fn gpu_kernels(kind: DeviceType, group: (u32, u32)) -> bool {
     if group.0 < GROUP.0 || group.1 < GROUP.1 {
         return false;
@@ -129,8 +128,8 @@ pub(super) fn gpu_kernels(kind: DeviceType, group: (u32, u32)) -> bool {
 }
 
 impl Properties {
-    /// Returns the properties that the hal itself reports. The error names the features that the
-    /// adapter lacks.
+    /// The properties that the hal itself knows. The error names the features that the adapter
+    /// lacks.
     #[cfg(any(windows, target_vendor = "apple"))]
     pub(super) fn of_limits(
         exposed: &super::Exposed,
@@ -188,18 +187,18 @@ impl Properties {
                     limits.max_compute_workgroup_storage_size,
                 ),
             ),
-            // naga's writers for these languages support no matrix units that are tested here.
+            // naga's writers for these languages have no matrix operations that are tested here.
             units: [None; 2],
             rounds_bfloat16: false,
         })
     }
 
-    /// Returns the number of invocations that keep the device busy.
+    /// Number of invocations that keep the device busy.
     pub fn parallelism(&self) -> u64 {
         if self.gpu_kernels { 65536 } else { 512 }
     }
 
-    /// Returns true if it runs on the host's processor.
+    /// True if the adapter runs on the host's CPU.
     pub fn is_software(&self) -> bool {
         self.kind == DeviceType::Cpu
     }

@@ -15,14 +15,14 @@ unsafe extern "C" fn describe(_backend: *mut c_void, text: *mut c_char, room: u6
         let report = lines().join("\n");
         let bytes = report.len().min(usize::try_from(room).unwrap_or(usize::MAX));
         if !text.is_null() {
-            // SAFETY: the caller has room for `bytes` bytes.
+            // SAFETY: the caller provides room for `bytes` bytes.
             unsafe { text.cast::<u8>().copy_from_nonoverlapping(report.as_ptr(), bytes) };
         }
         report.len() as u64
     })
 }
 
-/// Returns a line for each adapter, and the directory of compiled kernels.
+/// A line for each adapter, and the directory of compiled kernels.
 fn lines() -> Vec<String> {
     let mut lines = match Adapters::enumerate() {
         Ok(Adapters { list, left_out }) => {

@@ -1,6 +1,5 @@
-//! `ultramarine.memory/1`: foreign `MTLBuffer`s, and exports of this backend's. No streams are
-//! involved: a producer's work is complete when it passes a tensor, and this backend's work is
-//! complete before it exports one.
+//! `ultramarine.memory/1`: imports other libraries' `MTLBuffer`s, and exports buffers to them. No streams are involved:
+//! producers complete their work before they pass a tensor, and this backend completes its work before it exports one.
 
 use crate::hal;
 use crate::hal::foreign::Owner;
@@ -26,8 +25,8 @@ pub static TABLE: MemoryInterface = MemoryInterface {
     release_foreign: None,
 };
 
-// The safety of the functions below follows from the ABI: devices and buffers are those that the
-// backend returned, places are NULL or writable, and structs contain their sizes.
+// The functions below implement the interface. Their safety follows from the contract: devices and buffers are those that
+// the backend returned, output pointers are NULL or writable, and structs state their sizes.
 
 unsafe extern "C" fn import(
     device: *mut c_void,

@@ -1,4 +1,4 @@
-//! `ultramarine.fused/1` and `/2`: elementwise programs, by [`crate::ops::fused`].
+//! `ultramarine.fused/1` and `/2`: elementwise programs, implemented by [`crate::ops::fused`].
 
 use crate::dtype::Dtype;
 use crate::launch::{Desc, Device, Plan};
@@ -27,8 +27,8 @@ unsafe extern "C" fn prepare(
     plan: *mut *mut c_void,
     error: *mut *mut Error,
 ) -> Status {
-    // SAFETY: the contract's: a device of this backend, a program with lists as long as it says, as many descriptions as tensors,
-    // and places to write to.
+    // SAFETY: guaranteed by the contract: a device of this backend, a program whose lists have the stated lengths, as many
+    // descriptions as tensors, and writable output pointers.
     unsafe {
         with_device::<Device>(device, error, |device| {
             let given = read_sized(program).ok_or_else(|| Failure::invalid("no program"))?;
@@ -59,8 +59,8 @@ unsafe extern "C" fn prepare_anchored(
 /// The plan of a program.
 ///
 /// # Safety
-/// The program's lists have the lengths that it says, and there is a description for each tensor of
-/// the program and its anchor.
+/// The program's lists have the stated lengths, and there are as many descriptions as the program and its anchor
+/// have tensors.
 unsafe fn made(
     device: &Device,
     given: &fused::Program,

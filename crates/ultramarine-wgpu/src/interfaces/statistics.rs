@@ -1,5 +1,5 @@
-//! `ultramarine.statistics/1`: counters of memory and limits, by [`crate::memory::Allocator`]. The
-//! limit on wired memory applies to uploads in flight.
+//! `ultramarine.statistics/1`: memory statistics and limits, from [`crate::memory::Allocator`]. The limit of wired
+//! memory is the limit for uploads in flight.
 
 use crate::hal;
 use crate::launch::Device;
@@ -21,8 +21,8 @@ pub static TABLE: StatisticsInterface = StatisticsInterface {
     clear_cache: Some(clear_cache),
 };
 
-// The safety of the functions below follows from the ABI: devices are those that the backend
-// returned, and places are NULL or writable.
+// The functions below implement the interface. Their safety follows from the contract: devices are those that the backend
+// returned, and output pointers are NULL or writable.
 
 unsafe extern "C" fn read(
     device: *mut c_void,
@@ -32,7 +32,7 @@ unsafe extern "C" fn read(
     // SAFETY: the contract's.
     unsafe {
         with_device::<Device>(device, error, |device| {
-            // SAFETY: the place is NULL or begins with its size.
+            // SAFETY: the pointer is NULL, or points to a struct that begins with its size.
             let more = statistics.as_ref().is_some_and(|place| place.size > COUNTS);
             let properties = &device.context.properties;
             let free = (more && properties.budget)

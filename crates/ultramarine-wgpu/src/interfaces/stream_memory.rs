@@ -1,5 +1,4 @@
-//! `ultramarine.stream_memory/1`. All memory is freed in the order of the only queue: see
-//! [`crate::memory`].
+//! `ultramarine.stream_memory/1`. All memory is freed in the order of the single queue: see [`crate::memory`].
 
 use crate::launch::Device;
 use crate::memory::Buffer;
@@ -16,8 +15,8 @@ pub static TABLE: StreamMemoryInterface = StreamMemoryInterface {
     free: Some(free),
 };
 
-// The safety of the functions below follows from the ABI: handles are this backend's, and places
-// are NULL or writable.
+// The safety of the functions below follows from the contract: handles are this backend's, and output
+// pointers are NULL or writable.
 
 unsafe extern "C" fn alloc(
     device: *mut c_void,

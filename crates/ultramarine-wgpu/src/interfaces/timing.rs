@@ -18,8 +18,8 @@ pub static TABLE: TimingInterface = TimingInterface {
     range_pop: None,
 };
 
-// The safety of the functions below follows from the ABI: handles are this backend's, and places
-// are NULL or writable.
+// The safety of the functions below follows from the contract: handles are this backend's, and output
+// pointers are NULL or writable.
 
 unsafe extern "C" fn mark(
     device: *mut c_void,

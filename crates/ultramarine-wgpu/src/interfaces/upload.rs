@@ -1,4 +1,4 @@
-//! `ultramarine.upload/1`: memory that the device can access and the host writes to.
+//! `ultramarine.upload/1`: memory that host and device can access, and that the host fills.
 
 use crate::launch::Device;
 use crate::memory::{Block, Buffer};
@@ -11,7 +11,7 @@ use ultramarine_abi::interface::upload::UploadInterface;
 pub static TABLE: UploadInterface = upload_table::<Device>();
 
 impl Lender for Device {
-    /// A block. The pool does not lend it again while this reference exists.
+    /// A block that the pool lends to no other user while this reference exists.
     type Piece = Arc<Block>;
 
     fn lend(&self, _: Option<&Stream>, bytes: u64) -> Result<(Arc<Block>, *mut u8, u64)> {

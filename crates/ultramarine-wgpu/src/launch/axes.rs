@@ -1,4 +1,4 @@
-//! The walk of kernels over tensors of one shape. Adjacent axes are joined.
+//! Walks over tensors of one shape: axes that are adjacent in every tensor are joined.
 
 use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::status;
@@ -11,12 +11,13 @@ pub struct Axes<const K: usize> {
     pub list: Vec<(i64, [i64; K])>,
     /// The first element of each tensor in its buffer, in elements.
     pub offsets: [i64; K],
-    /// Number of tensors at the front whose offsets and strides are among a command's words.
+    /// Number of tensors whose offsets and strides are among a command's words; these are the first
+    /// tensors.
     pub tensors: usize,
 }
 
 impl<const K: usize> Axes<K> {
-    /// Joins axes that are adjacent in all tensors, and drops axes of size 1.
+    /// Joins axes that are contiguous in all tensors, and drops axes of size 1.
     pub fn join(offsets: [i64; K], axes: impl IntoIterator<Item = (i64, [i64; K])>) -> Self {
         let mut list: Vec<(i64, [i64; K])> = Vec::new();
         for (size, strides) in axes.into_iter().filter(|(size, _)| *size != 1) {
@@ -32,7 +33,7 @@ impl<const K: usize> Axes<K> {
         Self { list, offsets, tensors: K }
     }
 
-    /// Returns the axes, with only the first `tensors` tensors in the words.
+    /// The same axes, with words for only the first `tensors` tensors.
     pub fn with_tensors(self, tensors: usize) -> Self {
         Self { tensors: tensors.min(K), ..self }
     }
@@ -63,8 +64,8 @@ impl<const K: usize> Axes<K> {
         self.divisors(to);
     }
 
-    /// Appends the factor and the shift of `divide` in `walk.wgsl`, for each axis in the words
-    /// except the last.
+    /// For each axis but the last in the order of `words`, appends the factor and the shift of `divide` in
+    /// `walk.wgsl`.
     fn divisors(&self, to: &mut Vec<u32>) {
         for (size, _) in self.list.iter().skip(1).rev() {
             to.extend(divisor(*size as u32));
@@ -72,8 +73,7 @@ impl<const K: usize> Axes<K> {
     }
 }
 
-/// Returns the factor and the shift by which `divide` in `walk.wgsl` divides by a size of at least
-/// 2.
+/// The factor and the shift by which `divide` in `walk.wgsl` divides by a size of at least 2.
 fn divisor(size: u32) -> [u32; 2] {
     let bits = (size - 1).ilog2() + 1;
     let factor = (((1_u64 << bits) - u64::from(size)) << 32) / u64::from(size) + 1;
@@ -89,7 +89,7 @@ pub fn count(sizes: impl IntoIterator<Item = i64>) -> Result<u32> {
     })
 }
 
-/// The axes of a mask, and the others.
+/// Splits axes into those in a mask and the others.
 pub fn split_axes<T: Copy>(all: &[T], mask: u64) -> (Vec<T>, Vec<T>) {
     let in_mask = |i: usize| i < 64 && mask >> i & 1 == 1;
     let pick = |wanted: bool| {

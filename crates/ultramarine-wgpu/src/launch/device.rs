@@ -1,5 +1,5 @@
-//! An open device: the [`Device`] owns its context, memory, kernels and queue. The order of its
-//! fields is the order in which they are dropped.
+//! An open device. [`Device`] owns its context, memory, kernels and queue, declared in the order in
+//! which they have to be dropped.
 
 use crate::context::Context;
 use crate::hal::{Found, Place};
@@ -13,26 +13,26 @@ use ultramarine_abi::status;
 
 /// Number of counters in [`Device::tickets`].
 pub const TICKETS: u32 = 64;
-/// Number of buffers of tickets. Commands that share a buffer wait for each other.
+/// Number of ticket buffers. Commands that share a buffer wait for each other.
 const SETS: usize = 16;
 
-/// An open device: its context, memory, kernels and queue. The host has a handle to it. All plans,
-/// streams and buffers belong to a device.
+/// An open device: its context, memory, kernels and queue. The host holds it by a handle; all
+/// plans, streams and buffers belong to it.
 pub struct Device {
     /// Kernels.
     pub programs: Programs,
-    /// The stream for work without a stream.
+    /// Stream for calls that name no stream.
     pub default_stream: Stream,
     /// The queue and its streams.
     pub scheduler: Arc<Scheduler>,
     /// Timestamps.
     pub clock: Clock,
     tickets: [Arc<Block>; SETS],
-    /// Index of the next buffer of tickets.
+    /// Index of the next ticket buffer.
     next: AtomicUsize,
     /// Memory.
     pub allocator: Arc<Allocator>,
-    /// The last field, because all others need the context when they are dropped.
+    /// Declared last, because all fields above need it when they are dropped.
     pub context: Arc<Context>,
 }
 
@@ -46,7 +46,7 @@ impl Device {
         let zeros = vec![0; 4 * TICKETS as usize];
         let block = |_| Block::new(&context, zeros.len() as u64, Place::Device);
         let tickets = (0..SETS).map(block).collect::<Result<Vec<_>>>()?;
-        // Recorded first, so it completes before all other work.
+        // The queue runs this upload before all other work, because it is recorded first.
         scheduler.upload_to_all(default_stream.lane(), &tickets, &zeros)?;
         let tickets = tickets.try_into().map_err(|_| Failure::new("a device without tickets"))?;
         Ok(Self {
@@ -61,14 +61,14 @@ impl Device {
         })
     }
 
-    /// Returns [`TICKETS`] counters of completed workgroups, which are zero between kernels.
-    /// Consecutive calls return different buffers, which repeat after some calls.
+    /// [`TICKETS`] counters of completed workgroups, which are zero between kernels. Successive calls rotate through
+    /// several buffers.
     pub fn tickets(&self) -> &Arc<Block> {
         &self.tickets[self.next.fetch_add(1, Ordering::Relaxed) % SETS]
     }
 
-    /// Allocates at least this many bytes. If memory is short, waits for running work, and frees
-    /// memory that is kept for reuse.
+    /// Allocates at least the given number of bytes. If memory is short, it waits for running work and frees cached
+    /// memory.
     pub fn alloc(&self, bytes: u64) -> Result<Buffer> {
         let made = self.allocator.alloc(bytes);
         let most = self.context.properties.max_buffer;
@@ -81,7 +81,7 @@ impl Device {
         made
     }
 
-    /// Returns the number of the stream, or of the device's own stream if none is given.
+    /// The number of a stream, or of the device's own stream if none is given.
     pub fn lane(&self, stream: Option<&Stream>) -> u64 {
         stream.unwrap_or(&self.default_stream).lane()
     }
@@ -90,7 +90,7 @@ impl Device {
 impl Drop for Device {
     fn drop(&mut self) {
         if self.context.forked() {
-            // Leak it, together with all objects that the parent's driver would have to destroy.
+            // This leaks everything that the parent's driver would be asked to destroy.
             std::mem::forget(self.scheduler.clone());
         }
     }

@@ -1,4 +1,4 @@
-//! The source of kernels that read and write vectors.
+//! Generates kernels that read and write vectors.
 
 use super::{Once, Vectors, places};
 use crate::dtype::Wgsl;
@@ -7,27 +7,27 @@ use crate::shader::vector::{elements, vector, vector_of};
 use crate::shader::{Program, Tensor};
 use std::fmt::Write as _;
 
-/// Up to this length, the source is repeated for each element of a vector. Longer source is put
-/// into a loop over the elements, because drivers would take long to compile the copies.
+/// Maximum length of source that is copied for each element of a vector. Longer source becomes a loop over the elements,
+/// because drivers would take long to compile the copies.
 const MOST: usize = 40960;
-/// Up to this length, the source is repeated for each vector of an invocation.
+/// Likewise, for source that is copied for each vector of an invocation.
 const SHORT: usize = 16384;
 
-/// The source of kernels in which each invocation reads and writes vectors; see [`Vectors`].
+/// Generates kernels in which each invocation reads and writes vectors; see [`Vectors`].
 pub struct Fours<'a> {
     /// The inputs, followed by the outputs.
     pub tensors: &'a [Tensor],
     /// Number of inputs.
     pub inputs: usize,
-    /// Those that are vectors.
+    /// The tensors that are accessed as vectors.
     pub vectors: Vectors,
-    /// The location of the layout, as returned by `Vectors::axes_of`, and the number of tensors
-    /// that it has room for.
+    /// The location of the layout, as in `Vectors::axes_of`, and the number of tensors that it has
+    /// room for.
     pub table: (String, usize),
 }
 
 impl Fours<'_> {
-    /// Gives a program the tensors, in the order of [`Vectors::sorted`].
+    /// Adds the tensors to a program, in the order of [`Vectors::sorted`].
     fn declared<'a>(&self, mut program: Program<'a>) -> Program<'a> {
         for (k, tensor) in self.tensors.iter().enumerate() {
             program = match self.vectors.has(k) {
@@ -38,10 +38,9 @@ impl Fours<'_> {
         program
     }
 
-    /// Sets the program's prologue and body. `each` returns the lines for an element of a vector,
-    /// from an expression for its index in the vector, the inputs' values, and the variables for
-    /// the outputs. `once` are values that all invocations share. `length` is the approximate
-    /// length of the lines and of all functions that they call.
+    /// Sets the program's prologue and body. `each` generates the lines for one element of a vector, from an expression
+    /// for the element's index, the inputs' values, and the variables that receive the outputs. `once` are values that all
+    /// invocations share. `length` is the approximate length of the source, including all functions that it calls.
     pub fn complete<'a>(
         &self,
         program: Program<'a>,
@@ -63,7 +62,7 @@ impl Fours<'_> {
                 format!("{places}let number = i;\n{}{values}{}", self.loads(""), self.stores());
             return program.body(&text);
         }
-        // The loads of all vectors come first, so that they run at the same time.
+        // The loads of all vectors come first, so that they are in flight together.
         let behind = (most + 1) * (axes + 1) + 2 * (axes - 1);
         let mut text = format!(
             "let total = word(table + {behind}u);\nlet first = g * {}u + local;\n",
@@ -110,7 +109,7 @@ impl Fours<'_> {
         program.group_body(GROUP, &text)
     }
 
-    /// Loads of all inputs to variables, with an optional suffix.
+    /// Loads of all inputs into variables; the suffix is added to their names.
     fn loads(&self, suffix: &str) -> String {
         let mut text = String::new();
         let to = if suffix.is_empty() { "let " } else { "" };
@@ -134,7 +133,7 @@ impl Fours<'_> {
         text
     }
 
-    /// Returns the elements of input `k`'s vector, if it is a vector.
+    /// The elements of input `k`'s vector, if it is accessed as a vector.
     fn elements(&self, k: usize) -> Option<Vec<String>> {
         let width = self.vectors.width;
         self.vectors.has(k).then(|| elements(self.tensors[k].dtype, &format!("w{k}"), width))
@@ -159,8 +158,8 @@ impl Fours<'_> {
         text
     }
 
-    /// Puts the lines into a loop. Elements are moved through vector variables, because array
-    /// elements with a dynamic index would be in memory.
+    /// The lines in a loop. Elements are passed through variables of their vector, because arrays with an index that the
+    /// compiler does not know would be stored in memory.
     fn turns(&self, each: impl Fn(&str, &[String], &[String]) -> String) -> String {
         let width = self.vectors.width;
         let outputs = &self.tensors[self.inputs..];

@@ -1,5 +1,5 @@
-//! A command during its conversion to actions. A [`Job`] has its tensors, scalars and workspace,
-//! and appends dispatches and copies to a batch. The families in [`crate::ops`] use it.
+//! A command that is being translated to actions. A [`Job`] holds its tensors, scalars and
+//! workspace, and appends dispatches and copies to a batch. The families in [`crate::ops`] use it.
 
 use super::{Axes, Device, Vectors, View, Walk};
 use crate::memory::{Block, Buffer};
@@ -11,8 +11,8 @@ use std::sync::Arc;
 use ultramarine_abi::dlpack::element_range;
 use ultramarine_abi::helper::{CommandRef, Failure, Result};
 
-/// A command during its conversion to actions: its tensors and scalars, and the batch to which it
-/// appends. [`Work::run`](super::Work::run) gets it.
+/// A command that is being translated to actions: its tensors and scalars, and the batch that it
+/// appends to. It is passed to [`Work::run`](super::Work::run).
 pub struct Job<'a> {
     /// The device.
     pub device: &'a Device,
@@ -26,7 +26,7 @@ pub struct Job<'a> {
 }
 
 impl<'a> Job<'a> {
-    /// Decodes a command, whose actions go to the batch.
+    /// Decodes a command; its actions are appended to the batch.
     pub fn of(
         device: &'a Device,
         command: &CommandRef<'a, Device>,
@@ -35,7 +35,7 @@ impl<'a> Job<'a> {
         let inputs = (0..command.n_inputs()).map(|i| View::of(&command.input(i)?));
         let outputs = (0..command.n_outputs()).map(|i| View::of(&command.output(i)?));
         let n_scalars = command.raw().n_scalars;
-        // SAFETY: the handle of a buffer of this device, or NULL, by the contract.
+        // SAFETY: by the contract, the handle of a buffer of this device, or NULL.
         let workspace = unsafe { command.workspace().cast::<Buffer>().as_ref() };
         let mut job = Self {
             device,
@@ -61,7 +61,8 @@ impl<'a> Job<'a> {
         Ok(job)
     }
 
-    /// Copies an input whose elements are misaligned, with the whole range of its strides.
+    /// Copies an input whose elements are not aligned to their size. The copy covers everything that its strides
+    /// reach.
     fn realigned(&self, view: &View<'a>) -> Result<View<'a>> {
         let (low, high) = element_range(view.axes())
             .ok_or_else(|| Failure::invalid("the strides of a tensor overflow"))?;
@@ -88,21 +89,21 @@ impl<'a> Job<'a> {
             .ok_or_else(|| Failure::invalid(format!("the command has no output {i}")))
     }
 
-    /// Returns the first 64 bits of scalar `i`, which is enough for every dtype here.
+    /// The low 64 bits of scalar `i`, which hold the whole value for every dtype that is used here.
     pub fn scalar(&self, i: usize) -> Result<u64> {
         let found = self.scalars.get(i).map(|words| words[0]);
         found.ok_or_else(|| Failure::invalid(format!("the command has no scalar {i}")))
     }
 
-    /// Returns the workspace that the plan requested.
+    /// The workspace that the plan asked for.
     pub fn scratch(&self) -> Result<Arc<Block>> {
         self.workspace.clone().ok_or_else(|| {
             Failure::invalid("the command lacks the workspace that its plan asked for")
         })
     }
 
-    /// Enqueues a kernel with this many invocations, which is its word 0. `more` are the further
-    /// words.
+    /// Enqueues a kernel. Its word 0 is the number of invocations, and `more` are the words after
+    /// it.
     pub fn launch(
         &self,
         kernel: &Arc<Kernel>,
@@ -114,8 +115,7 @@ impl<'a> Job<'a> {
         self.dispatch(kernel, blocks, invocations, more, groups)
     }
 
-    /// Enqueues a kernel whose workgroups cooperate, with this many workgroups, which is its word
-    /// 0.
+    /// Enqueues a kernel whose workgroups compute together. Its word 0 is the number of workgroups.
     pub fn launch_groups(
         &self,
         kernel: &Arc<Kernel>,
@@ -142,7 +142,7 @@ impl<'a> Job<'a> {
         Ok(())
     }
 
-    /// Enqueues a walk over tensors. `more` are the words before the layout.
+    /// Enqueues a walk over tensors; `more` are the words before the layout.
     pub fn walk<const K: usize>(
         &self,
         walk: &Walk,
@@ -153,7 +153,7 @@ impl<'a> Job<'a> {
         let mut words = more.to_vec();
         let vectors = walk.vectors(self.device, axes);
         let kernel = walk.kernel(self.device, axes, vectors)?;
-        // Elements are numbered in 32 bits.
+        // Elements are numbered with 32 bits.
         let items = axes.elements()?;
         match vectors {
             Some(vectors) => self.launch_vectors(&kernel, blocks, (vectors, axes), words),
@@ -164,7 +164,7 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Enqueues a kernel with vectors. `words` are those before the layout.
+    /// Enqueues a kernel that uses vectors; `words` are the words before the layout.
     pub fn launch_vectors<const K: usize>(
         &self,
         kernel: &Arc<Kernel>,

@@ -1,4 +1,5 @@
-//! From a request to actions: devices, plans, and tensors in the form for kernels.
+//! The steps from a request to actions: devices, plans, and tensors in the form in which kernels
+//! address them.
 
 mod axes;
 mod device;

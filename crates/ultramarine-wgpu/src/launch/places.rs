@@ -1,16 +1,16 @@
-//! Source that finds the elements of tensors that are walked together. There is a version for each
-//! number of axes, because a fixed number needs no loops and no divisions, and drivers then load
-//! shared values together.
+//! Generates code that finds the elements of tensors which are walked together. There is a separate form for each number
+//! of axes: it needs neither loops nor divisions by variables, and drivers load values that all invocations share
+//! together.
 
 use std::fmt::Write as _;
 use std::sync::{Arc, OnceLock};
 use ultramarine_abi::helper::Result;
 
-/// Limit on the axes of a layout with its own version. With more axes, a kernel walks a list.
+/// Maximum number of axes for which there is a special form. With more axes, a kernel walks a list.
 pub const AXES: usize = 4;
 
-/// A value for each number of axes up to [`AXES`], and one for more axes. Each is made when it is
-/// first needed.
+/// A value for each number of axes up to [`AXES`], and another for more axes. Each is made when it
+/// is first needed.
 pub struct Forms<T>([OnceLock<Result<Arc<T>>>; AXES + 1]);
 
 impl<T> Default for Forms<T> {
@@ -20,7 +20,7 @@ impl<T> Default for Forms<T> {
 }
 
 impl<T> Forms<T> {
-    /// Returns the value for this number of axes.
+    /// The form for the given number of axes.
     pub fn get(
         &self,
         axes: usize,
@@ -43,20 +43,20 @@ pub struct Once {
 }
 
 impl Once {
-    /// Makes a value of type u32.
+    /// A value of type u32.
     pub fn index(name: impl Into<String>, value: String) -> Self {
         Self { name: name.into(), kind: "u32", value }
     }
 
-    /// Their declarations.
+    /// The declarations of the values.
     pub fn lets(all: &[Self]) -> String {
         all.iter().map(|once| format!("let {} = {};\n", once.name, once.value)).collect()
     }
 }
 
-/// Returns the source that finds the positions `at0`, `at1` ... of tensors at element `i`: the
-/// shared values, and the lines before the positions are used. At `table` is a layout with room for
-/// `most` tensors. Its divisors follow, unless the number of axes is arbitrary.
+/// Generates the code that computes the offsets `at0`, `at1` ... of tensors for element `i`. Returns the shared values,
+/// and the lines that come before the offsets are used. `table` is the location of a layout that has room for `most`
+/// tensors. Unless the code is for any number of axes, the layout also contains its divisors.
 pub fn places(
     table: &str,
     (tensors, most): (usize, usize),

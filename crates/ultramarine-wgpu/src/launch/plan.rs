@@ -1,5 +1,5 @@
-//! Plans. `prepare` decodes a request ([`OpRequest`]), gets the [`Work`] from the family in
-//! [`crate::ops`], and stores it in a [`Plan`].
+//! Plans. `prepare` decodes a request ([`OpRequest`]), asks the family in [`crate::ops`] for its
+//! [`Work`], and stores it in a [`Plan`].
 
 use super::{Device, Job};
 use crate::dtype::Dtype;
@@ -25,7 +25,7 @@ impl<'a> OpRequest<'a> {
         helper::OpRequest::of(device, request).map(Self)
     }
 
-    /// Refuses dtypes that the device cannot use for computation.
+    /// Refuses dtypes that the device cannot compute.
     pub fn computes(&self, dtypes: &[Dtype]) -> Result<()> {
         match dtypes.contains(&Dtype::Float64) && !self.device.context.properties.float64 {
             true => Err(Failure::unsupported("the device has no arithmetic of float64")),
@@ -35,16 +35,16 @@ impl<'a> OpRequest<'a> {
 }
 
 /// The work of a [`Plan`], which a family of operations in [`crate::ops`] implements. `prepare`
-/// makes it once for given dtypes and ranks; it runs with any sizes.
+/// makes it once for given dtypes and ranks; it then runs with any sizes.
 pub trait Work: Send + Sync {
-    /// Bytes of workspace for a command.
+    /// Bytes of workspace that a command needs.
     fn workspace(&self, job: &Job<'_>) -> Result<u64> {
         let _ = job;
         Ok(0)
     }
 
-    /// Returns true if no command needs a workspace, so that commands need not be decoded for the
-    /// query that precedes each of them.
+    /// True if no command needs workspace. It is checked before each command, so that commands need not
+    /// be decoded for the answer.
     fn has_no_workspace(&self) -> bool {
         false
     }
@@ -60,18 +60,18 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Makes a plan with a readable name.
+    /// A plan with a name for errors and profiles.
     pub fn new(name: String, work: Box<dyn Work>) -> Self {
         Self { name: name.into(), work }
     }
 
-    /// Bytes of workspace for a command.
+    /// Bytes of workspace that a command needs.
     pub fn workspace(&self, device: &Device, command: &CommandRef<'_, Device>) -> u64 {
         if self.work.has_no_workspace() {
             return 0;
         }
         let mut none = Batch::default();
-        // Invalid commands are refused when they are submitted.
+        // An invalid command is refused when it is submitted.
         Job::of(device, command, &mut none).and_then(|job| self.work.workspace(&job)).unwrap_or(0)
     }
 

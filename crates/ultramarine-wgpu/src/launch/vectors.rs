@@ -1,4 +1,4 @@
-//! The layouts for kernels that read and write vectors.
+//! The layouts that kernels read and write as vectors.
 
 use super::{AXES, Axes};
 use crate::dtype::Dtype;
@@ -6,28 +6,28 @@ use crate::shader::source::GROUP;
 use crate::shader::vector::{FOUR, PACKED};
 use ultramarine_abi::helper::Result;
 
-/// The layout of a command whose tensors are accessed as vectors of several elements. A kernel has
-/// a version for each layout.
+/// The layout of a command whose tensors are read and written in vectors of several elements. Each
+/// layout has its own version of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Vectors {
-    /// Bit mask of the tensors that are accessed as vectors. The other tensors have one element for
-    /// each vector.
+    /// Bit mask of the tensors that are accessed as vectors. Each of the others has one element for
+    /// a whole vector.
     tensors: u32,
-    /// Elements of a vector.
+    /// Elements per vector.
     pub width: usize,
     /// Number of axes of the layout, at least 1.
     pub axes: usize,
-    /// Number of vectors of an invocation. Their loads run at the same time.
+    /// Vectors per invocation; their loads are in flight together.
     pub turns: u32,
 }
 
-/// Number of invocations that keep a large GPU busy. At least as many must remain if each processes
-/// several vectors.
+/// Number of invocations that keep a large GPU busy. Invocations get several vectors only if at
+/// least this many remain.
 const BUSY: i64 = 1 << 19;
 
 impl Vectors {
-    /// Returns the vectors of inputs and outputs whose innermost axis is contiguous: all tensors
-    /// except inputs with a single element along it. `dtypes` are those of the tensors; the first
+    /// The vectors of inputs and outputs that are contiguous along the innermost axis. All tensors have to be
+    /// contiguous, except inputs that have one element along this axis. `dtypes` are those of the tensors; the first
     /// `inputs` tensors are read.
     pub fn of<const K: usize>(axes: &Axes<K>, inputs: usize, dtypes: &[Dtype]) -> Option<Self> {
         let (n, inner) = *axes.list.last()?;
@@ -46,28 +46,29 @@ impl Vectors {
             let whole = |n: i64| n % *width as i64 == 0;
             let lies =
                 |k: usize| whole(axes.offsets[k]) && outer().all(|(_, steps)| whole(steps[k]));
-            // A layout divides by the sizes of all axes but the outermost. These sizes are at least
-            // 2.
+            // A layout divides by the sizes of all axes but the outermost, so these have to be at
+            // least 2.
             let several = axes.list.len() == 1 || n > *width as i64;
             several && whole(n) && among().all(lies)
         };
         let width = widths(among().map(|k| dtypes[k])).find(fits)?;
         let tensors = among().fold(0, |bits, k| bits | 1 << k);
-        // There are registers for 4 loads of all inputs, in addition to other values.
+        // The maximum for which registers hold the loads of all inputs: 4 vectors with one or two
+        // inputs, otherwise 2.
         let most = if inputs <= 2 { 4 } else { 2 };
         let vectors = axes.list.iter().map(|(n, _)| n).product::<i64>() / width as i64;
         let turns = if inputs > 0 && vectors >= BUSY { most } else { 1 };
         Some(Self { tensors, width, axes: axes.list.len(), turns })
     }
 
-    /// Accesses all tensors as vectors; they are contiguous.
+    /// The vectors if all tensors are contiguous.
     pub fn all(dtypes: &[Dtype]) -> Self {
         let width = widths(dtypes.iter().copied()).next().unwrap_or(FOUR as usize);
         Self { tensors: (1 << dtypes.len()) - 1, width, axes: 1, turns: 1 }
     }
 
-    /// Returns the words of a layout counted in vectors, and its number of invocations or, if there
-    /// are too many, workgroups.
+    /// The words of a layout that is counted in vectors, and the number of invocations or workgroups for
+    /// it.
     pub fn words<const K: usize>(
         self,
         axes: &Axes<K>,
@@ -83,12 +84,12 @@ impl Vectors {
         Ok((vectors.div_ceil(self.turns * GROUP), true))
     }
 
-    /// Returns true if tensor `k` is accessed as vectors.
+    /// True if tensor `k` is accessed as vectors.
     pub fn has(self, k: usize) -> bool {
         self.tensors >> k & 1 == 1
     }
 
-    /// Sorts items in the order of their bindings: single elements first.
+    /// Sorts items into the order of bindings: tensors of single elements come first.
     pub fn sorted<T: Copy>(self, items: &[T]) -> Vec<T> {
         let of = |wanted: bool| {
             let items = items.iter().enumerate();
@@ -97,7 +98,8 @@ impl Vectors {
         of(false).chain(of(true)).collect()
     }
 
-    /// Returns the axes counted in vectors, or in elements for the other tensors.
+    /// The axes, counted in vectors for tensors that are accessed as vectors, and in elements for
+    /// others.
     fn axes_of<const K: usize>(self, axes: &Axes<K>) -> Axes<K> {
         let width = self.width as i64;
         let in_vectors = |mut all: [i64; K]| {
@@ -116,8 +118,8 @@ impl Vectors {
     }
 }
 
-/// Returns the vector widths that all dtypes support, the largest first: at most 16 bytes with
-/// dtypes of 2 bytes, otherwise 4 elements.
+/// The vector widths that all dtypes support, the largest first: at most 16 bytes with 2-byte dtypes, otherwise 4
+/// elements.
 fn widths(dtypes: impl Iterator<Item = Dtype>) -> impl Iterator<Item = usize> {
     let bytes = dtypes.map(|dtype| dtype.bytes() as usize).max().unwrap_or(PACKED);
     let packed = [4, 2].map(|n| n * FOUR as usize).into_iter().filter(move |n| n * bytes <= PACKED);

@@ -1,5 +1,5 @@
-//! Tensors of commands in the form for kernels: a [`View`] is a buffer with an offset, shape and
-//! strides in elements.
+//! Tensors of commands in the form in which kernels address them: a [`View`] is a buffer with an
+//! offset, and shape and strides in elements.
 
 use super::Device;
 use crate::dtype::Dtype;
@@ -8,16 +8,16 @@ use crate::shader::vector::FOUR;
 use std::sync::Arc;
 use ultramarine_abi::helper::{Failure, Result, TensorRef, is_row_major};
 
-/// A tensor of a command in the form for kernels: its buffer, the position of its first element,
-/// shape and strides.
+/// A tensor of a command in the form in which kernels address it: its buffer, the offset of its
+/// first element, shape and strides.
 #[derive(Clone)]
 pub struct View<'a> {
     /// The buffer.
     pub block: Arc<Block>,
-    /// Position of the first element in the buffer, in elements.
+    /// The first element's offset in the buffer, in elements.
     pub offset: i64,
-    /// Bytes from that position to the actual first element. Not 0 if bytes are viewed as another
-    /// dtype.
+    /// Bytes from that offset to the actual first element. It is not 0 only if bytes are viewed as
+    /// another dtype.
     pub misaligned: u64,
     /// Element type.
     pub dtype: Dtype,
@@ -51,7 +51,7 @@ impl<'a> View<'a> {
         self.shape.iter().map(|n| *n as u64).product()
     }
 
-    /// Returns true if there are no elements. The host does not send such tensors.
+    /// True if there are no elements; the host sends no such tensors.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -66,18 +66,18 @@ impl<'a> View<'a> {
         self.offset as u64 * self.dtype.bytes() + self.misaligned
     }
 
-    /// Returns true if the buffer ends with a whole vector, so that kernels may read the last
-    /// vector. Foreign buffers may not.
+    /// True if the buffer ends with a whole vector, so that kernels may read the last one. Buffers of other libraries may
+    /// not.
     pub fn ends_with_vector(&self) -> bool {
         self.ends_with(FOUR as u64)
     }
 
-    /// Returns true if the buffer ends with a whole vector of this many elements.
+    /// Likewise, for vectors of `width` elements.
     pub fn ends_with(&self, width: u64) -> bool {
         self.block.bytes().is_multiple_of(width * self.dtype.bytes())
     }
 
-    /// Row-major without gaps.
+    /// True if the elements are in row-major order without gaps.
     pub fn is_contiguous(&self) -> bool {
         is_row_major(self.shape, self.strides)
     }

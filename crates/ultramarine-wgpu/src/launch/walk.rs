@@ -11,10 +11,10 @@ use std::sync::{Arc, Mutex};
 use ultramarine_abi::helper::Result;
 
 /// A kernel that walks tensors of one shape: each element of the last tensor is a function of the
-/// others' elements. It is compiled for the layouts of the commands so far.
+/// corresponding elements of the others. It is compiled for each layout that occurs.
 pub struct Walk {
     forms: Forms<Kernel>,
-    /// The versions for [`Vectors`].
+    /// The kernels by [`Vectors`].
     vectors: Mutex<HashMap<Vectors, Arc<Kernel>>>,
     program: Program<'static>,
     tensors: Vec<Tensor>,
@@ -23,9 +23,8 @@ pub struct Walk {
 }
 
 impl Walk {
-    /// Makes the kernels of a program that walks at most 4 tensors, with `more` words before the
-    /// layout. `value` is the expression for the last tensor, from elements `x0`, `x1` ... of the
-    /// others, and from their index `i`.
+    /// The kernels of a program that walks at most 4 tensors, with `more` words before the layout. `value` is the
+    /// expression for the last tensor's elements, from the elements `x0`, `x1` ... of the others and their index `i`.
     pub fn new(
         device: &Device,
         program: Program<'static>,
@@ -40,7 +39,7 @@ impl Walk {
             more,
             value: value.to_owned(),
         };
-        // Compile the usual kernel now, so that errors are reported here.
+        // Compiling the usual kernel now reports errors early.
         match device.context.properties.gpu_kernels {
             true => walk.of_vectors(device, Vectors::all(&walk.dtypes()))?,
             false => walk.form(device, 1)?,
@@ -52,7 +51,7 @@ impl Walk {
         format!("{}u", self.more + 1)
     }
 
-    /// The program with an element for each invocation.
+    /// The program with one element per invocation.
     fn scalar(&self, axes: Option<usize>) -> Program<'static> {
         let n = self.tensors.len();
         let (once, mut body) = places(&self.table(), (n, n), axes);
@@ -64,7 +63,7 @@ impl Walk {
         program.body(&body)
     }
 
-    /// The program with a vector for each invocation.
+    /// The program with one vector per invocation.
     fn vector(&self, vectors: Vectors) -> Program<'static> {
         let n = self.tensors.len();
         let table = (self.table(), n);
@@ -87,13 +86,13 @@ impl Walk {
         self.tensors.iter().map(|tensor| tensor.dtype).collect()
     }
 
-    /// Returns the vectors for these axes, if vectors are used.
+    /// The vectors for these axes, if they can be used.
     pub fn vectors<const K: usize>(&self, device: &Device, axes: &Axes<K>) -> Option<Vectors> {
         let wanted = device.context.properties.gpu_kernels;
         Vectors::of(axes, K - 1, &self.dtypes()).filter(|_| wanted)
     }
 
-    /// Returns the version for these axes.
+    /// The kernel for these axes.
     pub fn kernel<const K: usize>(
         &self,
         device: &Device,

@@ -1,14 +1,13 @@
-//! The buffers of a device: counts, limits, and buffers that are kept for reuse by size. Reuse is
-//! needed because drivers take long to make buffers, and operating systems to map them.
+//! The buffers of a device: their counts and limits, and the freed buffers that are kept for reuse, by size. Drivers
+//! take long to make buffers, and operating systems take long to map them.
 //!
-//! A freed buffer can be reused at once, even while the queue uses it, because its next use comes
-//! after that work in the queue. The exception is work that stays on the host because its stream
-//! waits.
+//! A buffer can be reused as soon as it is freed, even while the queue still uses it: the next use is enqueued after
+//! that work. The only exception is work that stays on the host because its stream waits.
 //!
-//! If a command writes to a buffer that an earlier command uses, it waits at a barrier, which takes
-//! as long as a small kernel on GPUs. Independent commands should not need a barrier only because
-//! one reuses the other's freed memory. Therefore buffers that no command used since the last
-//! barrier are taken first, and there are a few more buffers of each size for this purpose.
+//! If a command writes to a buffer that another command uses, it waits at a barrier, which on GPUs takes as long as a
+//! small kernel. Independent commands should not be ordered only because one reuses memory that the other freed. So
+//! buffers that no command has used since the last barrier are taken first, and a few more buffers of each size are kept
+//! for this purpose.
 
 use super::Block;
 use crate::context::{Context, lock};
@@ -18,26 +17,27 @@ use std::sync::{Arc, Mutex};
 use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::status;
 
-/// Sizes are rounded up to a multiple of this, so that kernels may read whole vectors, which have
-/// at most 4 elements of 8 bytes. If a vector were partly outside the buffer, the driver's check
-/// would block it completely.
+/// Sizes are rounded up to a multiple of this, so that kernels may read whole vectors; the largest have 4 elements of
+/// 8 bytes. If a vector is partly outside the buffer, the driver's bounds check discards all of it.
 const GRANULE: u64 = 32;
-/// Number of steps between powers of two. Similar sizes can thus share buffers.
+/// Number of size classes between powers of two, so that similar sizes share buffers.
 const STEPS: u64 = 8;
-/// Fraction of the device's memory that is kept for reuse, until a limit is set.
+/// The fraction of the device's memory that is kept for reuse, until a limit is set: one part in
+/// this number.
 const KEPT: u64 = 4;
-/// If commands since the last barrier used all free buffers of a size, another one is made up to
-/// this number: for small buffers, and for others.
+/// Number of free buffers of a size (for small buffers, and for others) below which another buffer is made if commands have
+/// used all of them since the last barrier.
 const SPARE: [usize; 2] = [16, 4];
-/// Bytes of a small buffer.
+/// Maximum size of a small buffer, in bytes.
 const SMALL: u64 = 1 << 20;
-/// Fraction of the device's memory that may be kept for that purpose.
+/// The fraction of the device's memory that may be kept for such spare buffers: one part in this
+/// number.
 const SPARED: u64 = 64;
 
 /// Bytes of a device's buffers, as `ultramarine.statistics/1` reports them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Bytes in existing buffers.
+    /// Bytes of buffers that exist.
     pub active: u64,
     /// The peak of `active` since the last reset.
     pub peak: u64,
@@ -45,12 +45,12 @@ pub struct Counts {
     pub cache: u64,
 }
 
-/// Limits on the bytes of a device's buffers, which the host sets.
+/// The maximum bytes of a device's buffers, as the host sets them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// In buffers that exist.
+    /// Limit for buffers that exist.
     pub memory: u64,
-    /// Kept for reuse.
+    /// Limit for memory that is kept for reuse.
     pub cache: u64,
 }
 
@@ -78,7 +78,7 @@ impl Allocator {
         Self { context, state: Mutex::new(state) }
     }
 
-    /// Allocates at least so many bytes.
+    /// Allocates at least the given number of bytes.
     pub fn alloc(self: &Arc<Self>, bytes: u64) -> Result<Buffer> {
         self.context.usable()?;
         let most = self.context.properties.max_buffer;
@@ -140,8 +140,7 @@ impl Allocator {
         let size = block.bytes();
         let mut state = lock(&self.state);
         state.counts.active -= size;
-        // A stream's list on the host may hold the block. Its work would then come after the next
-        // user's.
+        // Work that waits on the host may use the block, and would run after the block's next use.
         let held = Arc::strong_count(block) > 1 && self.context.holds_work();
         if held || size > state.limits.cache {
             return;
@@ -166,7 +165,7 @@ impl Allocator {
         lock(&self.state).limits
     }
 
-    /// Sets the limits. Kept memory is freed to satisfy them.
+    /// Sets the limits. Cached memory above them is freed.
     pub fn set_limits(&self, change: impl FnOnce(&mut Limits)) {
         let mut state = lock(&self.state);
         change(&mut state.limits);
@@ -187,7 +186,7 @@ impl Allocator {
         state.counts.peak = state.counts.active;
     }
 
-    /// Frees memory that is kept for reuse.
+    /// Frees cached memory.
     pub fn clear_cache(&self) {
         let given_up = lock(&self.state).drain();
         drop(given_up);
@@ -195,9 +194,9 @@ impl Allocator {
 }
 
 impl State {
-    /// Takes a free buffer: the last one that was freed among those that need no barrier. If all
-    /// need a barrier, takes the oldest, or none if there are only a few and at most `spare` bytes
-    /// are kept.
+    /// Takes a free buffer: the most recently freed one among those that need no barrier. If all of them need a barrier,
+    /// takes the oldest one. If there are only a few and at most `spare` bytes are cached, takes none, so that another
+    /// buffer is made.
     fn take(&mut self, size: u64, spare: u64) -> Option<Arc<Block>> {
         let free = self.free.get_mut(&size)?;
         let most = SPARE[usize::from(size > SMALL)];
@@ -223,7 +222,7 @@ impl State {
         Some(found)
     }
 
-    /// Takes all kept buffers, so that the caller can drop them without the lock.
+    /// Takes all cached buffers. They are dropped outside of the lock.
     fn drain(&mut self) -> BTreeMap<u64, Vec<Arc<Block>>> {
         self.counts.cache = 0;
         core::mem::take(&mut self.free)
@@ -232,7 +231,7 @@ impl State {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        // In a forked child, the lock may be held by a thread that does not exist there.
+        // In a forked child, another thread of the parent may hold the lock forever.
         if !self.1.context.forked() {
             self.1.give_back(&self.0);
         }
@@ -243,7 +242,7 @@ fn out_of_memory(text: String) -> Failure {
     Failure { code: status::OUT_OF_MEMORY, text }
 }
 
-/// Returns the size of a buffer for this many bytes, if it does not exceed `most`.
+/// The size of a buffer for a number of bytes, if it is not above `most`.
 fn size_for(bytes: u64, most: u64) -> Option<u64> {
     let least = bytes.max(1).checked_next_multiple_of(GRANULE).filter(|size| *size <= most)?;
     let step = (least.next_power_of_two() / 2 / STEPS).max(GRANULE);
@@ -261,7 +260,7 @@ mod tests {
         assert_eq!(size_for(1 << 20, 1 << 20), Some(1 << 20));
         assert_eq!(size_for((1 << 20) + 1, 1 << 21), Some((1 << 20) + (1 << 17)));
         assert_eq!(size_for((1 << 20) + 1, 1 << 20), None);
-        // The rounding must not exceed the limit.
+        // Rounding must not exceed the limit.
         assert_eq!(size_for(1_000_000, 1_000_010), Some(1_000_000));
     }
 

@@ -1,5 +1,5 @@
-//! Short pieces of memory that the host writes once and the device reads: words of commands, small
-//! uploads. They are adjacent in large blocks, so that many commands have the same binding.
+//! Short pieces of memory that the host writes once and the device reads: words of commands, and small uploads. They
+//! are consecutive parts of large blocks, so that many commands share a binding.
 
 use super::{Block, Pool};
 use crate::context::Context;
@@ -7,11 +7,11 @@ use crate::hal::Place;
 use std::sync::Arc;
 use ultramarine_abi::helper::Result;
 
-/// Minimum bytes of a block.
+/// Minimum size of a block, in bytes.
 const BLOCK: u64 = 1 << 20;
 
-/// A source of short pieces of memory that the host writes. They are cut one after the other from
-/// large blocks. A block is reused when the device has completed the work that reads it.
+/// A source of short pieces of memory that the host writes. They are consecutive parts of large
+/// blocks, which are reused when the device has completed the work that reads them.
 pub struct Arena {
     pool: Pool,
     block: Option<Arc<Block>>,
@@ -25,8 +25,7 @@ impl Default for Arena {
 }
 
 impl Arena {
-    /// Writes bytes to unused memory, at a multiple of `alignment`. Returns the block and the
-    /// offset in it.
+    /// Writes bytes to unused memory, at a multiple of `alignment`. Returns the block and the offset in it.
     pub fn write(
         &mut self,
         context: &Arc<Context>,
@@ -39,15 +38,16 @@ impl Arena {
         let (block, place) = match self.block.as_ref().filter(fits) {
             Some(block) => (block.clone(), place),
             None => {
-                // Release it first, so that the pool can return it again if nothing uses it any
-                // more.
+                // The block is released first, so that the pool can return it again if all its uses
+                // have completed.
                 self.block = None;
                 let block = self.pool.take(context, len, BLOCK)?;
                 self.block = Some(block.clone());
                 (block, 0)
             }
         };
-        // SAFETY: the pool gave the block out once, and what lies from here on was not given out.
+        // SAFETY: the pool returned the block to this arena only, and the part from `place` on is
+        // unused.
         unsafe { block.write(place, bytes)? };
         self.used = place + len;
         Ok((block, place))

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use ultramarine_abi::helper::{Failure, Result};
 use wgpu_hal::Device as _;
 
-/// A buffer of the hal. It is destroyed when the last reference is dropped. Running commands hold
-/// references.
+/// A buffer of the hal. It is destroyed with the last reference to it. Each command in flight that
+/// uses it holds a reference.
 pub struct Block {
     context: Arc<Context>,
     buffer: Option<hal::Buffer>,
@@ -21,25 +21,26 @@ pub struct Block {
     handle: u64,
     /// Number of barriers before its last use.
     used: AtomicU64,
-    /// The owner of a foreign buffer, which is notified when the buffer is no longer used.
+    /// Notified when another library's buffer is no longer used.
     #[cfg(target_vendor = "apple")]
     owner: Option<hal::foreign::Owner>,
 }
 
-// SAFETY: the mapped memory is the block's own; who writes and reads it when is said at the functions.
+// SAFETY: the mapped memory belongs to the block; the functions below state who may write and read it,
+// and when.
 unsafe impl Send for Block {}
 // SAFETY: as above.
 unsafe impl Sync for Block {}
 
 impl Block {
-    /// Makes a buffer of exactly this many bytes.
+    /// Makes a buffer of exactly the given size.
     pub fn new(context: &Arc<Context>, bytes: u64, place: Place) -> Result<Arc<Self>> {
         context.usable()?;
         let made = hal::create_buffer(&context.device, bytes.max(1), place);
         let made = made.map_err(|why| of_hal(&format!("a buffer of {bytes} bytes"), why))?;
         let mut block = Self::of(context, made, bytes);
         if let (false, Some(buffer)) = (place == Place::Device, &block.buffer) {
-            // SAFETY: it was made for that, and is mapped once.
+            // SAFETY: the buffer was made for mapping, and is mapped once.
             let mapping = unsafe { block.context.device.map_buffer(buffer, 0..bytes) };
             let mapping = mapping.map_err(|why| of_hal("memory that the host reaches", why))?;
             if !mapping.is_coherent {
@@ -87,7 +88,7 @@ impl Block {
         }
     }
 
-    /// Returns the buffer's address for other libraries. 0 if they cannot use it.
+    /// The buffer's address for other libraries; 0 if they cannot use it.
     pub fn handle(&self) -> u64 {
         self.handle
     }
@@ -102,13 +103,13 @@ impl Block {
         self.id
     }
 
-    /// Notes that a command that is being recorded uses it.
+    /// Records that the command being recorded uses the block.
     pub fn mark_used(&self) {
         self.used.store(self.context.barriers(), Ordering::Relaxed);
     }
 
-    /// Returns true if a command used it since the last barrier. A command that writes it now would
-    /// need another barrier.
+    /// Returns true if a command has used the block since the last barrier. A command that writes it now
+    /// would need another barrier.
     pub fn is_hot(&self) -> bool {
         self.used.load(Ordering::Relaxed) == self.context.barriers()
     }
@@ -123,7 +124,7 @@ impl Block {
         self.mapped.map(|mapped| mapped.as_ptr())
     }
 
-    /// Checks that a range lies inside of it.
+    /// Checks that a range lies inside the buffer.
     pub fn check(&self, offset: u64, len: u64) -> Result<()> {
         match offset.checked_add(len).is_some_and(|end| end <= self.bytes) {
             true => Ok(()),
@@ -137,12 +138,12 @@ impl Block {
     /// Writes bytes.
     ///
     /// # Safety
-    /// Neither the host nor the device uses the range of this block meanwhile.
+    /// Nothing else uses the range of this block meanwhile, including the device.
     pub unsafe fn write(&self, offset: u64, source: &[u8]) -> Result<()> {
         self.check(offset, source.len() as u64)?;
         let to =
             self.mapped.ok_or_else(|| Failure::new("the memory has no address for the host"))?;
-        // SAFETY: the range is in the mapped memory, by the check.
+        // SAFETY: the range is in the mapped memory, as checked above.
         unsafe {
             let to = to.as_ptr().add(offset as usize);
             core::ptr::copy_nonoverlapping(source.as_ptr(), to, source.len());
@@ -153,12 +154,12 @@ impl Block {
     /// Reads bytes, and fills all of `target`.
     ///
     /// # Safety
-    /// Neither the host nor the device writes the range of this block meanwhile.
+    /// Nothing writes the range of this block meanwhile, including the device.
     pub unsafe fn read(&self, offset: u64, target: &mut [MaybeUninit<u8>]) -> Result<()> {
         self.check(offset, target.len() as u64)?;
         let from =
             self.mapped.ok_or_else(|| Failure::new("the memory has no address for the host"))?;
-        // SAFETY: the range is in the mapped memory, by the check.
+        // SAFETY: the range is in the mapped memory, as checked above.
         unsafe {
             let from = from.as_ptr().add(offset as usize).cast::<c_void>();
             core::ptr::copy_nonoverlapping(from.cast(), target.as_mut_ptr(), target.len());
@@ -175,7 +176,8 @@ impl Drop for Block {
             return;
         }
         let device = &self.context.device;
-        // SAFETY: it was mapped at most once; commands that use it hold a reference until they are done.
+        // SAFETY: it was mapped at most once; commands that use it hold a reference until they have
+        // completed.
         unsafe {
             if self.mapped.is_some() {
                 device.unmap_buffer(&buffer);

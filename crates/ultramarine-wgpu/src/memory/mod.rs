@@ -1,5 +1,5 @@
-//! Memory of a device, and memory that the host writes and reads. The hal's allocator takes buffers out of larger
-//! blocks of the driver's.
+//! Memory of a device, and memory that the host writes and reads. The hal's allocator allocates buffers from
+//! larger blocks of the driver's memory.
 
 mod allocator;
 mod arena;

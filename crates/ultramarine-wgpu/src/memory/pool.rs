@@ -1,4 +1,4 @@
-//! Buffers for the host that are reused: staging memory of copies, and arenas.
+//! Host-mapped buffers that are reused: for staging copies, and for arenas.
 
 use super::Block;
 use crate::context::{Context, lock};
@@ -6,23 +6,22 @@ use crate::hal::Place;
 use std::sync::{Arc, Mutex};
 use ultramarine_abi::helper::Result;
 
-/// Mapped blocks that are reused. A block is free when the pool has the only reference to it.
+/// Host-mapped blocks that are reused. A block is free when the pool has the only reference to it.
 pub struct Pool {
     place: Place,
     blocks: Mutex<Vec<Arc<Block>>>,
 }
 
-/// Limit on the blocks that a pool keeps.
+/// Maximum number of blocks that a pool keeps.
 const KEPT: usize = 16;
 
 impl Pool {
-    /// An empty pool of memory at a place.
+    /// An empty pool for one kind of memory.
     pub fn new(place: Place) -> Self {
         Self { place, blocks: Mutex::default() }
     }
 
-    /// Takes an unused block of at least this many bytes. Sizes of blocks are powers of two, at
-    /// least `least`.
+    /// An unused block of at least the given size. Sizes of blocks are powers of two from `least` on.
     pub fn take(&self, context: &Arc<Context>, bytes: u64, least: u64) -> Result<Arc<Block>> {
         let size = bytes.max(least).next_power_of_two().min(context.properties.max_buffer);
         let size = size.max(bytes);
@@ -34,7 +33,7 @@ impl Pool {
         }
         let made = Block::new(context, size, self.place)?;
         if blocks.len() >= KEPT {
-            // Larger blocks replace unused ones.
+            // The larger block replaces unused smaller ones.
             blocks.retain(|block| Arc::strong_count(block) > 1);
         }
         if blocks.len() < KEPT {

@@ -5,13 +5,12 @@ use std::collections::{HashMap, HashSet};
 use wgpu_hal::{BufferBarrier, CommandEncoder as _, StateTransition};
 use wgpu_types::BufferUses;
 
-/// The last use of each buffer in a list. At the beginning of a list, buffers are in a state that
-/// any use changes implicitly. At the end of the list they return to it, and all writes are
-/// complete.
+/// The last use of each buffer in a list. At the start of a list, buffers are in a state that any use changes implicitly.
+/// They return to this state at the end of the list, after which all writes are visible.
 #[derive(Default)]
 pub struct Barriers {
     last: HashMap<*const Buffer, BufferUses>,
-    /// Buffers that kernels used since the last hazard.
+    /// Buffers that kernels have used since the last hazard.
     since: HashSet<*const Buffer>,
 }
 
@@ -19,13 +18,13 @@ pub struct Barriers {
 unsafe impl Send for Barriers {}
 
 impl Barriers {
-    /// At the end of a list, nothing is needed, because lists are ordered.
+    /// Called at the end of a list. It does nothing, because DirectX orders lists itself.
     pub fn end(&mut self, _device: &Device, _encoder: &mut CommandEncoder) {}
 
-    /// Orders the next action after all earlier actions if there is a `hazard`, that is, if it uses
-    /// buffers that they have not finished. `uses` returns the buffers of the action, each with its
-    /// use, which changes the buffer's state. The buffers live until the list is encoded. If an
-    /// action uses a buffer several times, the last use counts.
+    /// Orders the next action after all earlier ones if there is a `hazard`, that is, if the action uses memory that
+    /// earlier ones have not finished with. `uses` returns the buffers that the action uses, each with its use. Their
+    /// states change accordingly, and they live until the list is encoded. If an action uses a buffer several times,
+    /// its last use counts.
     pub fn before<E>(
         &mut self,
         _device: &Device,
@@ -41,7 +40,8 @@ impl Barriers {
             barriers.push(BufferBarrier { buffer, usage: StateTransition { from, to } });
         };
         if hazard {
-            // Buffers that copies used since then changed their state, which orders them too.
+            // Buffers that copies have used since then changed their state, which orders them as
+            // well.
             let kernels = BufferUses::STORAGE_READ_WRITE;
             let same = |buffer: &*const Buffer| self.last.get(buffer) == Some(&kernels);
             for buffer in self.since.drain().filter(same) {

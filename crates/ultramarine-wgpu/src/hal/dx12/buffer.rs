@@ -6,7 +6,7 @@ use wgpu_hal::{BufferDescriptor, Device as _, DeviceError, MemoryFlags};
 use wgpu_types::BufferUses;
 use windows::Win32::Graphics::{Direct3D12 as d3d, Dxgi::Common as dxgi};
 
-/// A buffer of a size that is not 0.
+/// A buffer whose size is not 0.
 pub fn create_buffer(device: &Device, size: u64, place: Place) -> Result<Made, DeviceError> {
     if place != Place::Device {
         return create_mapped(device, size);
@@ -19,8 +19,8 @@ pub fn create_buffer(device: &Device, size: u64, place: Place) -> Result<Made, D
     Ok(Made { buffer, handle: 0 })
 }
 
-/// Makes a buffer in host memory that both sides read and write. The hal's mappable buffers are
-/// only written or only read by the host, and kernels cannot use them.
+/// A buffer in the host's memory that both sides read and write. The hal's own mappable buffers are either written or read
+/// by the host, and kernels cannot use them.
 fn create_mapped(device: &Device, size: u64) -> Result<Made, DeviceError> {
     let heap = d3d::D3D12_HEAP_PROPERTIES {
         Type: d3d::D3D12_HEAP_TYPE_CUSTOM,
@@ -42,7 +42,7 @@ fn create_mapped(device: &Device, size: u64) -> Result<Made, DeviceError> {
         Flags: d3d::D3D12_RESOURCE_FLAG_ALLOW_UNORDERED_ACCESS,
     };
     let mut made: Option<d3d::ID3D12Resource> = None;
-    // SAFETY: both structs are whole and the place is writable.
+    // SAFETY: both structs are complete, and the output pointer is writable.
     let code = unsafe {
         device.raw_device().CreateCommittedResource(
             &heap,

@@ -6,12 +6,13 @@ use crate::shader::hlsl;
 use crate::shader::text::Text;
 use wgpu_hal::ShaderInput;
 
-/// A kernel as the driver takes it.
+/// A kernel in the form that the driver takes.
 #[derive(Clone)]
 pub struct Code(Text);
 
 impl Code {
-    /// Writes the kernel of an entry point. There are no bindings whose elements are bytes: the text has words for those.
+    /// Generates the kernel of an entry point. No bindings have one-byte elements, because the source uses words for
+    /// these.
     pub fn of(
         parsed: &Parsed,
         entry: &str,
@@ -22,22 +23,22 @@ impl Code {
         hlsl::write(parsed, entry, zeros).map(Self)
     }
 
-    /// For the hal.
+    /// The form that the hal takes.
     pub fn input(&self) -> ShaderInput<'_> {
         ShaderInput::Hlsl { shader: &self.0.source }
     }
 
-    /// Name of the entry point in it.
+    /// Name of the entry point in the source.
     pub fn entry(&self) -> &str {
         &self.0.entry
     }
 
-    /// A bit for each binding that it may write.
+    /// A bit for each binding that the kernel may write.
     pub fn written(&self) -> u32 {
         self.0.written
     }
 
-    /// All of it, to be kept.
+    /// The whole kernel as bytes, to be stored.
     pub fn to_bytes(&self) -> Vec<u8> {
         self.0.to_bytes()
     }

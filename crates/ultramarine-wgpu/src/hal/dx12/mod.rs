@@ -1,5 +1,5 @@
-//! DirectX 12. It has never run: only its types are checked, and the generated source of kernels is
-//! tested (`shader/hlsl.rs`).
+//! DirectX 12. This code has never run: it is type-checked, and the generated source of the kernels is tested
+//! (`shader/hlsl.rs`).
 
 mod barriers;
 mod buffer;
@@ -13,24 +13,24 @@ use super::{Buffer, CommandEncoder, Device, Exposed, Found, Opened, Properties};
 use wgpu_hal::{Adapter as _, Instance as _, InstanceDescriptor};
 use wgpu_types::{BackendOptions, Dx12Compiler, Features, InstanceFlags, MemoryHints};
 
-/// The hal.
+/// The hal's API.
 pub type Api = wgpu_hal::api::Dx12;
 /// The backend's name.
 pub const NAME: &str = "dx12";
-/// DLPack has no type for DirectX.
+/// DLPack has no device type for DirectX.
 pub const DEVICE_TYPE: i32 = ultramarine_abi::dlpack::device_type::EXT_DEV;
-/// Languages of users' kernels.
+/// Languages in which users can write kernels.
 pub const LANGUAGES: &str = "wgsl";
-/// Kernels do not rely on writes by other workgroups, because this was never tested.
+/// Kernels do not rely on seeing other workgroups' writes, because that was never tested.
 pub const COHERENT: bool = false;
-/// Name of the limit on buffers.
+/// The limit that a buffer's size must not exceed, for messages.
 pub const LIMIT: &str = "the size of a view in DirectX 12";
 
-/// Required features: shader model 6.2, which Windows' own compiler does not support.
+/// Features that kernels require: shader model 6.2, which Windows's own compiler lacks.
 const FEATURES: Features =
     Features::SHADER_INT64.union(Features::SHADER_I16).union(Features::IMMEDIATES);
 
-/// The adapters that the system lists.
+/// The adapters that the system reports.
 pub fn exposed() -> Result<Vec<Exposed>, String> {
     let mut backend_options = BackendOptions::default();
     backend_options.dx12.shader_compiler = Dx12Compiler::default_dynamic_dxc();
@@ -58,7 +58,7 @@ pub fn exposed() -> Result<Vec<Exposed>, String> {
     }
 }
 
-/// The properties of an adapter. The error says what it lacks.
+/// The properties of an adapter, or an error that says what it lacks.
 pub fn properties(exposed: &Exposed) -> Result<Properties, String> {
     // SAFETY: the adapter is alive.
     let described = unsafe { exposed.adapter.raw_adapter().GetDesc() };
@@ -70,7 +70,7 @@ pub fn properties(exposed: &Exposed) -> Result<Properties, String> {
     Properties::of_limits(exposed, FEATURES, memory as u64)
 }
 
-/// Free bytes are not queried.
+/// Free bytes of the device; not queried here.
 pub fn free_memory(_device: &Device) -> Option<u64> {
     None
 }

@@ -6,13 +6,13 @@ use crate::shader::text::Text;
 use crate::shader::{msl as kernels, msl_kernel};
 use wgpu_hal::ShaderInput;
 
-/// A kernel as the driver takes it.
+/// A kernel in the form that the driver takes.
 #[derive(Clone)]
 pub struct Code(Text);
 
 impl Code {
-    /// Writes the kernel of an entry point. At the bindings in `bytes`, elements have one byte,
-    /// although the WGSL source declares 16 bits.
+    /// Generates the kernel of an entry point. Buffers at the bindings `bytes` have one-byte elements, which the WGSL
+    /// source declares with 16 bits.
     pub fn of(
         parsed: &Parsed,
         entry: &str,
@@ -23,24 +23,24 @@ impl Code {
         kernels::write(parsed, entry, zeros, bytes).map(Self)
     }
 
-    /// For the hal.
+    /// The form that the hal takes.
     pub fn input(&self) -> ShaderInput<'_> {
         let [x, y, z] = self.0.group;
         let num_workgroups = [(self.0.entry.clone(), (x, y, z))].into_iter().collect();
         ShaderInput::Msl { shader: &self.0.source, num_workgroups }
     }
 
-    /// Name of the entry point in it.
+    /// Name of the entry point in the source.
     pub fn entry(&self) -> &str {
         &self.0.entry
     }
 
-    /// Returns a bit for each binding that the kernel may write.
+    /// A bit for each binding that the kernel may write.
     pub fn written(&self) -> u32 {
         self.0.written
     }
 
-    /// Returns the code as bytes, for storing it.
+    /// The whole kernel as bytes, to be stored.
     pub fn to_bytes(&self) -> Vec<u8> {
         self.0.to_bytes()
     }
@@ -54,11 +54,11 @@ impl Code {
 /// Makes a user's kernel, and returns the number of its bindings.
 pub fn msl(source: &str, entry: &str) -> Result<(Code, usize), String> {
     let msl_kernel::Numbered { source, buffers, written } = msl_kernel::numbered(source, entry)?;
-    // The number of a binding that writes is that of its buffer in the user's text.
+    // If a binding is written, its number is that of the buffer in the user's source.
     Ok((Code(Text { source, entry: entry.to_owned(), group: [1; 3], written }), buffers))
 }
 
-/// Sets the size of workgroups.
+/// The same kernel for a given workgroup size.
 pub fn with_group(code: &Code, group: [u32; 3]) -> Code {
     Code(Text { group, ..code.0.clone() })
 }

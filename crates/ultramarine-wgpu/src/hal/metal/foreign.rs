@@ -7,8 +7,7 @@ use objc2::runtime::ProtocolObject;
 use objc2_metal::{MTLBuffer, MTLDevice as _, MTLResource as _, MTLStorageMode};
 use wgpu_hal::Device as _;
 
-/// Imports a buffer. The tensor needs `bytes` bytes from its beginning on. Returns the buffer and
-/// its length.
+/// Takes a buffer of which a tensor needs the first bytes. Returns it with its length.
 ///
 /// # Safety
 /// `handle` is the address of a live `MTLBuffer`.
@@ -24,7 +23,7 @@ pub unsafe fn take(device: &Device, handle: u64, bytes: u64) -> Result<(Made, u6
     };
     let (length, ours) = (raw.length() as u64, device.raw_device().registryID());
     foreign::check(storage, raw.device().registryID() == ours, length, bytes)?;
-    // SAFETY: the buffer has that length, and is this device's.
+    // SAFETY: the buffer has that length, and belongs to this device.
     let buffer = unsafe { <Api as wgpu_hal::Api>::Device::buffer_from_raw(raw, length) };
     // SAFETY: the buffer is the device's.
     unsafe { device.add_raw_buffer(&buffer) };

@@ -1,5 +1,5 @@
-//! Metal. It has never run: only its types are checked, and the generated source of kernels is
-//! tested (`shader/msl.rs`).
+//! Metal. This code has never run: it is type-checked, and the generated source of the kernels is tested
+//! (`shader/msl.rs`).
 
 mod code;
 mod foreign;
@@ -12,26 +12,26 @@ use objc2_metal::{MTLDevice as _, MTLResourceOptions};
 use wgpu_hal::{Adapter as _, Device as _, DeviceError, Instance as _, InstanceDescriptor};
 use wgpu_types::{BufferUses, Features, InstanceFlags, MemoryHints};
 
-/// The hal.
+/// The hal's API.
 pub type Api = wgpu_hal::api::Metal;
 /// The backend's name.
 pub const NAME: &str = "metal";
-/// DLPack's type of these devices.
+/// DLPack's type for these devices.
 pub const DEVICE_TYPE: i32 = ultramarine_abi::dlpack::device_type::METAL;
-/// Languages of users' kernels.
+/// Languages in which users can write kernels.
 pub const LANGUAGES: &str = "msl wgsl";
-/// Kernels do not rely on writes by other workgroups, because this was never tested.
+/// Kernels do not rely on seeing other workgroups' writes, because that was never tested.
 pub const COHERENT: bool = false;
-/// Name of the limit on buffers.
+/// The limit that a buffer's size must not exceed, for messages.
 pub const LIMIT: &str = "maxBufferLength";
 
-/// Invocations of a SIMD-group, on all of Apple's GPUs.
+/// Invocations of a SIMD-group, the same on all of Apple's GPUs.
 const SUBGROUP: u32 = 32;
-/// Required features, which all devices of Metal 3 have.
+/// Features that kernels require; all Metal 3 devices have them.
 const FEATURES: Features =
     Features::SHADER_INT64.union(Features::SHADER_I16).union(Features::IMMEDIATES);
 
-/// The adapters that the system lists.
+/// The adapters that the system reports.
 pub fn exposed() -> Result<Vec<Exposed>, String> {
     if !objc2::available!(macos = 15.0, ios = 18.0, tvos = 18.0, visionos = 2.0, ..) {
         return Err("exact arithmetic needs Metal 3.2. Update to macOS 15 or iOS 18".to_owned());
@@ -55,14 +55,14 @@ pub fn exposed() -> Result<Vec<Exposed>, String> {
     }
 }
 
-/// The properties of an adapter. The error says what it lacks.
+/// The properties of an adapter, or an error that says what it lacks.
 pub fn properties(exposed: &Exposed) -> Result<Properties, String> {
     let memory = exposed.adapter.raw_device().recommendedMaxWorkingSetSize();
     let properties = Properties::of_limits(exposed, FEATURES, memory)?;
     Ok(Properties { subgroup: SUBGROUP, driver: "Metal".to_owned(), ..properties })
 }
 
-/// Free bytes are not queried.
+/// Free bytes of the device; not queried here.
 pub fn free_memory(_device: &Device) -> Option<u64> {
     None
 }
@@ -77,8 +77,8 @@ pub fn open(found: &Found) -> Result<Opened, String> {
     Ok(Opened { device: opened.device, queue: opened.queue })
 }
 
-/// Makes a buffer of a size other than 0. The host can map it if its place requires this, or if
-/// host and device share their memory.
+/// A buffer whose size is not 0. The host can map it if `place` requires it, and also wherever host and device
+/// share the memory.
 pub fn create_buffer(device: &Device, size: u64, place: Place) -> Result<Made, DeviceError> {
     let raw = device.raw_device();
     let options = match place != Place::Device || raw.hasUnifiedMemory() {
@@ -95,16 +95,16 @@ pub fn create_buffer(device: &Device, size: u64, place: Place) -> Result<Made, D
     Ok(Made { buffer, handle })
 }
 
-/// Barriers of a list. None are needed, because an encoder runs its kernels one after the other,
-/// and Metal tracks the buffers that encoders use.
+/// Barriers of a list. None are needed, because an encoder runs its kernels one after the other, and Metal tracks the
+/// buffers that encoders use.
 #[derive(Default)]
 pub struct Barriers(());
 
 impl Barriers {
-    /// At the end of a list, nothing is needed.
+    /// Called at the end of a list; does nothing.
     pub fn end(&mut self, _device: &Device, _encoder: &mut CommandEncoder) {}
 
-    /// Does nothing. `uses` returns the buffers of the next action, each with its use.
+    /// Does nothing. `uses` would return the buffers that the next action uses, each with its use.
     pub fn before<E>(
         &mut self,
         _device: &Device,

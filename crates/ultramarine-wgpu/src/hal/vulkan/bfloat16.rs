@@ -1,4 +1,4 @@
-//! `VK_KHR_shader_bfloat16` for matrices of bfloat16. The extension is newer than ash.
+//! `VK_KHR_shader_bfloat16`, for bfloat16 matrices. The extension is newer than ash.
 
 use ash::vk;
 use core::ffi::{CStr, c_void};
@@ -18,13 +18,14 @@ pub struct Features {
     matrices: vk::Bool32,
 }
 
-// SAFETY: the specification lets the struct extend both, and it begins as all such do.
+// SAFETY: the specification lets the struct extend both structs, and it has the common header of
+// such structs.
 unsafe impl vk::ExtendsPhysicalDeviceFeatures2 for Features {}
 // SAFETY: as above.
 unsafe impl vk::ExtendsDeviceCreateInfo for Features {}
 
 impl Features {
-    /// Requests types and matrices of bfloat16, or nothing.
+    /// Enables bfloat16 types and matrices, or nothing.
     pub fn of(wanted: bool) -> Self {
         Self {
             s_type: vk::StructureType::from_raw(1_000_141_000),
@@ -36,8 +37,8 @@ impl Features {
     }
 }
 
-/// Returns true if a device supports matrices of bfloat16, 16 by 16 by 16 per subgroup, with sums
-/// in float32. The device supports matrices of other types.
+/// Returns true if a device has bfloat16 matrices, 16 by 16 by 16 per subgroup, with sums in float32. The caller has
+/// checked that it has matrices of other types.
 pub fn is_offered(
     entry: &ash::Entry,
     instance: &ash::Instance,
@@ -48,13 +49,13 @@ pub fn is_offered(
     }
     let mut features = Features::of(false);
     let mut all = vk::PhysicalDeviceFeatures2::default().push_next(&mut features);
-    // SAFETY: the device is the instance's, and has the extension that knows the struct.
+    // SAFETY: the device is the instance's, and supports the extension that defines the struct.
     unsafe { instance.get_physical_device_features2(device, &mut all) };
     if [features.types, features.matrices] != [vk::TRUE; 2] {
         return false;
     }
     let matrices = ash::khr::cooperative_matrix::Instance::new(entry, instance);
-    // SAFETY: the device is the instance's, and has the extension.
+    // SAFETY: the device is the instance's, and supports the extension.
     let listed = unsafe { matrices.get_physical_device_cooperative_matrix_properties(device) };
     listed.unwrap_or_default().iter().any(|one| {
         let float32 = vk::ComponentTypeKHR::FLOAT32;

@@ -1,14 +1,14 @@
-//! The memory that the driver provides for this process.
+//! The memory that the driver grants to this process.
 
 use crate::hal::Device;
 use ash::vk;
 
-/// Returns the free bytes of the device's largest own heap. The device must support this query.
+/// Free bytes of the device's largest local heap. The device must support the query.
 pub fn free_memory(device: &Device) -> Option<u64> {
     let mut budget = vk::PhysicalDeviceMemoryBudgetPropertiesEXT::default();
     let mut all = vk::PhysicalDeviceMemoryProperties2::default().push_next(&mut budget);
     let instance = device.shared_instance().raw_instance();
-    // SAFETY: the physical device is the instance's, and has the extension.
+    // SAFETY: the physical device is the instance's, and supports the extension.
     unsafe {
         instance.get_physical_device_memory_properties2(device.raw_physical_device(), &mut all);
     }

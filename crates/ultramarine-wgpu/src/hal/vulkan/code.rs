@@ -8,7 +8,7 @@ use wgpu_hal::ShaderInput;
 /// Bytes of a word.
 const WORD: usize = 4;
 
-/// A kernel as the driver takes it.
+/// A kernel in the form that the driver takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Code {
     module: Vec<u32>,
@@ -17,8 +17,8 @@ pub struct Code {
 }
 
 impl Code {
-    /// Writes the kernel of an entry point. At the bindings in `bytes`, elements have one byte,
-    /// although the WGSL source declares 16 bits.
+    /// Generates the kernel of an entry point. Buffers at the bindings `bytes` have one-byte elements, which the WGSL
+    /// source declares with 16 bits.
     pub fn of(
         parsed: &Parsed,
         entry: &str,
@@ -32,27 +32,27 @@ impl Code {
         Ok(Self { module, entry: entry.to_owned(), written: parsed.written(entry) })
     }
 
-    /// Uses a module of another compiler unchanged.
+    /// A module from another compiler, unchanged.
     pub fn of_module(module: Vec<u32>, entry: &str, written: u32) -> Self {
         Self { module, entry: entry.to_owned(), written }
     }
 
-    /// For the hal.
+    /// The form that the hal takes.
     pub fn input(&self) -> ShaderInput<'_> {
         ShaderInput::SpirV(&self.module)
     }
 
-    /// Name of the entry point in it.
+    /// Name of the entry point in the module.
     pub fn entry(&self) -> &str {
         &self.entry
     }
 
-    /// Returns a bit for each binding that the kernel may write.
+    /// A bit for each binding that the kernel may write.
     pub fn written(&self) -> u32 {
         self.written
     }
 
-    /// Returns the code as bytes, for storing it.
+    /// The whole kernel as bytes, to be stored.
     pub fn to_bytes(&self) -> Vec<u8> {
         let head = [self.written, self.entry.len() as u32];
         let words = |words: &[u32]| words.iter().flat_map(|w| w.to_le_bytes()).collect::<Vec<_>>();

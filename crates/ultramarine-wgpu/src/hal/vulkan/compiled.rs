@@ -1,5 +1,5 @@
-//! Users' kernels in SPIR-V from other compilers. The data for a launch is read from their words.
-//! The validity of the module is not checked, as drivers do not check it for any program.
+//! Users' kernels in SPIR-V, made by other compilers. This module reads from their words what a launch needs to
+//! know. Like all Vulkan programs, it does not validate the module; the driver trusts it.
 
 use super::Code;
 use crate::hal::{Compiled, Properties};
@@ -7,17 +7,17 @@ use crate::shader::spirv::{HEADER, instructions, op, opcode, operand};
 use std::collections::BTreeMap;
 
 const MAGIC: u32 = 0x0723_0203;
-/// Version 1.5, the last one that Vulkan 1.2 accepts, and 1.3, the first one with the storage class
-/// of buffers.
+/// Version 1.5, the last that Vulkan 1.2 accepts, and version 1.3, the first with the storage class of
+/// buffers.
 const VERSIONS: [u32; 2] = [0x1_0500, 0x1_0300];
-/// Bytes of the largest scalar.
+/// Maximum size of a scalar, in bytes.
 const SCALAR_BYTES: u32 = 16;
 
-/// Execution model of kernels.
+/// Execution model of compute kernels.
 const KERNEL: u32 = 5;
-/// Execution mode of a group's size.
+/// Execution mode that sets a workgroup's size.
 const LOCAL_SIZE: u32 = 17;
-/// The built-in constant that may be used instead.
+/// The built-in constant that overrides the mode.
 const WORKGROUP_SIZE: u32 = 25;
 
 /// Storage classes.
@@ -33,7 +33,7 @@ mod class {
 /// Decorations.
 mod decoration {
     pub const BLOCK: u32 = 2;
-    /// For buffers, before they had their own storage class.
+    /// Decoration of buffers in code without their storage class.
     pub const BUFFER_BLOCK: u32 = 3;
     pub const BUILT_IN: u32 = 11;
     pub const NON_WRITABLE: u32 = 24;
@@ -41,8 +41,8 @@ mod decoration {
     pub const DESCRIPTOR_SET: u32 = 34;
 }
 
-/// Capabilities that correspond to features with which devices are opened: those of all devices,
-/// those of devices with float64, and, by bits of VkSubgroupFeatureFlagBits, those from 61 on.
+/// Capabilities that devices support, by the features they are opened with: always; with float64 arithmetic; and by
+/// bits of VkSubgroupFeatureFlagBits, starting with capability 61.
 const CAPABILITIES: [u32; 8] = [0, 1, 11, 22, 39, 4433, 4434, 4448];
 const FLOAT64: u32 = 10;
 const SUBGROUPS: core::ops::RangeInclusive<u32> = 61..=68;
@@ -99,7 +99,8 @@ impl Module<'_> {
         self.list.iter().copied().filter(move |i| opcode(i) == code)
     }
 
-    /// Returns the instruction that defines an id. The result has this position among its operands.
+    /// The instruction that defines an id. Depending on the instruction, the id is its first or
+    /// second operand.
     fn made(&self, id: u32) -> Option<&[u32]> {
         self.list.iter().copied().find(|i| match opcode(i) {
             op::TYPE_VOID..=op::TYPE_FORWARD_POINTER => operand(i, 0) == id,
@@ -137,7 +138,7 @@ impl Module<'_> {
         Ok(())
     }
 
-    /// Returns the id of a kernel.
+    /// The id of a kernel, by its name.
     fn entry(&self, name: &str) -> Result<u32, String> {
         let kernels = self.all(op::ENTRY_POINT).filter(|i| operand(i, 0) == KERNEL);
         let kernels: Vec<(u32, String)> = kernels.map(|i| (operand(i, 1), text(&i[3..]))).collect();
@@ -148,7 +149,7 @@ impl Module<'_> {
         })
     }
 
-    /// Invocations of a group.
+    /// Invocations of a workgroup.
     fn group(&self, point: u32) -> Result<[u32; 3], String> {
         let built_in = self
             .all(op::DECORATE)
@@ -167,8 +168,8 @@ impl Module<'_> {
         Ok([2, 3, 4].map(|i| operand(mode, i)))
     }
 
-    /// Returns the bytes of a type, without alignment of struct members. 0 if the code does not
-    /// determine them.
+    /// Size of a type in bytes, without padding between the members of structs; 0 if the code does not
+    /// define the size.
     fn bytes(&self, id: u32) -> u32 {
         let Some(made) = self.made(id) else { return 0 };
         let (of, count) = (operand(made, 1), operand(made, 2));
@@ -192,7 +193,7 @@ impl Module<'_> {
         self.made(operand(variable, 0)).map_or(0, |pointer| operand(pointer, 2))
     }
 
-    /// Checks the shared memory of a group, because drivers need not check it.
+    /// Checks the shared memory of a workgroup, because drivers need not check it.
     fn check_shared(&self, properties: &Properties) -> Result<(), String> {
         let shared = self.all(op::VARIABLE).filter(|i| operand(i, 2) == class::WORKGROUP);
         let bytes = shared.fold(0, |sum: u32, i| sum.saturating_add(self.bytes(self.pointee(i))));
@@ -205,7 +206,7 @@ impl Module<'_> {
         Ok(())
     }
 
-    /// Returns the variables that a launch binds, by their numbers.
+    /// The variables that a launch binds, by their binding numbers.
     fn bindings(&self) -> Result<BTreeMap<u32, Bound>, String> {
         let mut found = BTreeMap::new();
         for variable in self.all(op::VARIABLE) {
@@ -243,7 +244,7 @@ impl Module<'_> {
         Ok(found)
     }
 
-    /// Returns true if the variable, or all members of its struct, are declared read-only.
+    /// True if the variable, or every member of its struct, is declared read-only.
     fn is_read_only(&self, id: u32, of: u32) -> bool {
         let members = self.made(of).map_or(0, |made| made.len().saturating_sub(2));
         let decorated = self
@@ -253,8 +254,7 @@ impl Module<'_> {
             || (members > 0 && decorated.count() >= members)
     }
 
-    /// Returns the module with storage buffers instead of uniform buffers, because launches bind
-    /// only storage buffers.
+    /// The module with uniform buffers replaced by storage buffers, because launches bind only these.
     fn with_buffers_for_uniforms(&self, header: &[u32]) -> Vec<u32> {
         let mut out = header.to_vec();
         for instruction in &self.list {

@@ -1,6 +1,5 @@
-//! Lists of commands, and their submission to the queue. The hal would separate submissions by
-//! semaphores, which would double the cost of a submission. Here, the barrier at the end of a list
-//! orders later work.
+//! Command lists, and their submission to the queue. The hal would separate submissions with semaphores, which costs as much
+//! as a submission itself. Here, the barrier at the end of each list orders the work after it.
 
 use crate::hal::{CommandBuffer, CommandEncoder, Fence, Queue};
 use ash::vk;
@@ -16,23 +15,23 @@ impl List {
     /// Ends the recording of an encoder.
     ///
     /// # Safety
-    /// The encoder is recording, outside a pass.
+    /// The encoder is recording, outside of a pass.
     pub unsafe fn end(encoder: &mut CommandEncoder) -> Result<Self, DeviceError> {
-        // SAFETY: the caller's; the handle is only submitted.
+        // SAFETY: by this function's contract; the handle is only submitted.
         unsafe {
             let raw = encoder.raw_handle();
             Ok(Self { commands: encoder.end_encoding()?, raw })
         }
     }
 
-    /// Submits the list. The fence reaches the value once the list is complete.
+    /// Submits the list. The fence reaches `value` once the list has completed.
     ///
     /// # Safety
-    /// The list was not submitted before, lives until it is complete, and nothing else uses the
+    /// The list was not submitted before, it lives until it has completed, and nothing else uses the
     /// queue meanwhile.
     pub unsafe fn submit(&self, queue: &Queue, fence: (&Fence, u64)) -> Result<(), DeviceError> {
         let Fence::TimelineSemaphore(semaphore) = fence.0 else {
-            // SAFETY: the caller's.
+            // SAFETY: by this function's contract.
             return unsafe { queue.submit(&[&self.commands], &[], fence) };
         };
         let (lists, semaphores, values) = ([self.raw], [*semaphore], [fence.1]);
@@ -42,7 +41,7 @@ impl List {
             .command_buffers(&lists)
             .signal_semaphores(&semaphores)
             .push_next(&mut timeline);
-        // SAFETY: the caller's; the semaphore is a timeline whose value grows.
+        // SAFETY: by this function's contract; the semaphore is a timeline whose value grows.
         let done =
             unsafe { queue.raw_device().queue_submit(queue.as_raw(), &[info], vk::Fence::null()) };
         done.map_err(|why| match why {
@@ -54,7 +53,7 @@ impl List {
         })
     }
 
-    /// Returns the hal's commands, so that their encoder can reuse them.
+    /// The hal's command buffer, to be returned to its encoder.
     pub fn into_commands(self) -> CommandBuffer {
         self.commands
     }

@@ -1,4 +1,4 @@
-//! Vulkan, by wgpu's hal, and by ash for parts that the hal does not support: opening adapters,
+//! Vulkan, through wgpu's hal, and through ash where the hal lacks something: opening adapters,
 //! properties, command lists, and kernels in SPIR-V.
 
 mod bfloat16;
@@ -23,18 +23,18 @@ use wgpu_hal::{
 };
 use wgpu_types::{BufferUses, InstanceFlags};
 
-/// The hal.
+/// The hal's API.
 pub type Api = wgpu_hal::api::Vulkan;
 /// The backend's name.
 pub const NAME: &str = "vulkan";
-/// DLPack's type of these devices.
+/// DLPack's type for these devices.
 pub const DEVICE_TYPE: i32 = ultramarine_abi::dlpack::device_type::VULKAN;
-/// Languages of users' kernels.
+/// Languages in which users can write kernels.
 pub const LANGUAGES: &str = "wgsl spirv";
-/// Workgroups see writes of other workgroups of their kernel after barriers, if the memory is
-/// declared accordingly.
+/// After barriers, workgroups see what other workgroups of their kernel wrote, in memory that is
+/// declared coherent.
 pub const COHERENT: bool = true;
-/// Name of the limit on buffers.
+/// The limit that a buffer's size must not exceed, for messages.
 pub const LIMIT: &str = "maxStorageBufferRange";
 
 /// The adapters that the loader lists.
@@ -47,7 +47,7 @@ pub fn exposed() -> Result<Vec<Exposed>, String> {
         telemetry: None,
         display: None,
     };
-    // SAFETY: no other requirement than that of a sound Vulkan loader.
+    // SAFETY: the only requirement is a correct Vulkan loader.
     let instance = unsafe { <Api as wgpu_hal::Api>::Instance::init(&descriptor) };
     let instance = instance.map_err(|why| {
         format!(
@@ -55,7 +55,7 @@ pub fn exposed() -> Result<Vec<Exposed>, String> {
              mesa-vulkan-drivers, or NVIDIA's driver)"
         )
     })?;
-    // SAFETY: no surface is asked for.
+    // SAFETY: no surface is requested.
     let exposed = unsafe { instance.enumerate_adapters(None) };
     if exposed.is_empty() {
         return Err("Vulkan's loader finds no device. Install the GPU's driver (Debian: \
@@ -65,7 +65,7 @@ pub fn exposed() -> Result<Vec<Exposed>, String> {
     Ok(exposed)
 }
 
-/// The properties of an adapter. The error says what it lacks.
+/// The properties of an adapter, or an error that says what it lacks.
 pub fn properties(exposed: &Exposed) -> Result<Properties, String> {
     Properties::of(exposed.adapter.raw_physical_device(), exposed)
 }
@@ -77,7 +77,7 @@ fn offers(instance: &ash::Instance, device: vk::PhysicalDevice, name: &CStr) -> 
     extensions.unwrap_or_default().iter().any(|e| e.extension_name_as_c_str() == Ok(name))
 }
 
-/// A buffer of a size that is not 0.
+/// A buffer whose size is not 0.
 pub fn create_buffer(device: &Device, size: u64, place: Place) -> Result<Made, DeviceError> {
     let usage = BufferUses::STORAGE_READ_WRITE | BufferUses::COPY_SRC | BufferUses::COPY_DST;
     let mapped = match place {
@@ -92,27 +92,27 @@ pub fn create_buffer(device: &Device, size: u64, place: Place) -> Result<Made, D
     Ok(Made { buffer, handle: 0 })
 }
 
-/// Barriers of a list. They order all memory, whatever an action uses. Copies and the host are
-/// included only if there are any, because such barriers take longer.
+/// Barriers of a list. A barrier orders all memory, whatever an action uses. It includes copies and the host only where
+/// they occur, because drivers take longer for these.
 #[derive(Default)]
 pub struct Barriers {
-    /// True if there were copies since.
+    /// True if there were copies.
     copied: bool,
-    /// True if the last barrier applied only to later kernels.
+    /// True if the last barrier lets only kernels proceed.
     kernels_alone: bool,
 }
 
 impl Barriers {
-    /// At the end of a list: orders all later work of the queue after it, and the host's accesses,
-    /// once the fence is reached.
+    /// Called at the end of a list. Orders all later work in the queue after the list, and also the host once the
+    /// fence is reached.
     pub fn end(&mut self, device: &Device, encoder: &mut CommandEncoder) {
         let host = (vk::PipelineStageFlags::HOST, vk::AccessFlags::HOST_READ);
         barrier(device, encoder, [KERNELS, COPIES], &[KERNELS, COPIES, host]);
     }
 
-    /// Orders the next action, which is a copy or a kernel, after the earlier ones if there is a
-    /// `hazard`, that is, if it uses buffers that they have not finished. `uses` returns the
-    /// buffers of the action, each with its use.
+    /// Orders the next action after the earlier ones if there is a `hazard`, that is, if the action uses memory that
+    /// earlier ones have not finished with. `copies` is true for a copy and false for a kernel. `uses` returns the
+    /// buffers that the action uses, each with its use.
     pub fn before<E>(
         &mut self,
         device: &Device,
@@ -145,7 +145,7 @@ const COPIES: Scope = (
     ),
 );
 
-/// Makes earlier writes in some scopes visible to later work of the queue in other scopes.
+/// Makes the writes of earlier stages visible to later stages of the queue.
 fn barrier(device: &Device, encoder: &CommandEncoder, from: [Scope; 2], to: &[Scope]) {
     let both = |all: &[Scope]| {
         let none = (vk::PipelineStageFlags::empty(), vk::AccessFlags::empty());

@@ -1,5 +1,5 @@
-//! Opens an adapter. The device is made here and not by the hal, because the hal does not request
-//! the features for bytes in buffers, and always requests the driver's bounds checks.
+//! Opening an adapter. The device is made here and not by the hal. The hal would not request the features for
+//! one-byte elements in buffers, and would always request the driver's bounds checks.
 
 use super::bfloat16;
 use crate::hal::{Found, Opened, Units};
@@ -55,10 +55,11 @@ pub fn open(found: &Found) -> Result<Opened, String> {
     let info = if bfloat16 { info.push_next(&mut halves) } else { info };
     let instance = adapter.shared_instance().raw_instance();
     let name = &found.properties.name;
-    // SAFETY: the adapter is the instance's, and has shown all features and extensions that are asked for.
+    // SAFETY: the adapter is the instance's, and reported all features and extensions that are requested.
     let raw = unsafe { instance.create_device(adapter.raw_physical_device(), &info, None) };
     let raw = raw.map_err(|code| format!("vkCreateDevice of {name} failed: {code}"))?;
-    // SAFETY: the device was made of this adapter with these extensions, and becomes the hal's; family 0 has a queue.
+    // SAFETY: the device was made from this adapter with these extensions, and the hal takes ownership of it; family
+    // 0 has a queue.
     let opened = unsafe {
         adapter.device_from_raw(
             raw,

@@ -11,8 +11,8 @@ impl FloatControls {
     fn of(properties: &vk::PhysicalDeviceVulkan12Properties<'_>) -> Self {
         let p = properties;
         let all = |flags: [vk::Bool32; 3]| flags.map(|flag| flag == vk::TRUE);
-        // If modes must be the same for all widths, they are requested only if all widths support
-        // them.
+        // If a device requires the same mode for all widths, the mode is requested only if all
+        // widths support it.
         let independent = |flags: [bool; 3], how: vk::ShaderFloatControlsIndependence| match how {
             vk::ShaderFloatControlsIndependence::ALL => flags,
             vk::ShaderFloatControlsIndependence::TYPE_32_ONLY if flags[0] != flags[2] => {
@@ -48,7 +48,7 @@ impl FloatControls {
 }
 
 impl Properties {
-    /// Reads them. The error says what the adapter lacks.
+    /// Reads the properties. The error says what the adapter lacks.
     pub(super) fn of(device: vk::PhysicalDevice, exposed: &Exposed) -> Result<Self, String> {
         let info = &exposed.info;
         let shared = exposed.adapter.shared_instance();
@@ -128,7 +128,7 @@ impl Properties {
     }
 }
 
-/// Returns true if subgroups, which always have 32 invocations, can multiply matrices of float16.
+/// True if subgroups multiply float16 matrices; such subgroups always have 32 invocations.
 fn has_units(instance: &ash::Instance, device: vk::PhysicalDevice, exposed: &Exposed) -> bool {
     let mut of_12 = vk::PhysicalDeviceVulkan12Features::default();
     let mut all = vk::PhysicalDeviceFeatures2::default().push_next(&mut of_12);
@@ -145,8 +145,8 @@ fn has_units(instance: &ash::Instance, device: vk::PhysicalDevice, exposed: &Exp
         && [of_12.vulkan_memory_model, of_12.shader_float16] == [vk::TRUE; 2]
 }
 
-/// Returns true if float64 arithmetic is supported. The error names a required feature that is
-/// missing.
+/// Returns whether the device has float64 arithmetic. The error names a missing feature that is
+/// required.
 fn missing_features(
     instance: &ash::Instance,
     device: vk::PhysicalDevice,
@@ -176,7 +176,7 @@ fn missing_features(
     }
 }
 
-/// Returns the key that distinguishes drivers' compiled code.
+/// The key by which drivers distinguish their compiled code from that of other drivers.
 fn code_key(properties: &vk::PhysicalDeviceProperties) -> String {
     format!(
         "{:x} {:x} {:x} {:032x}",

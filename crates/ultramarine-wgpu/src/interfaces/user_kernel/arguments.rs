@@ -1,4 +1,5 @@
-//! Arguments of a launch as bindings: parts of buffers, which must begin at the device's alignment.
+//! Arguments of a launch as bindings, which are parts of buffers. They begin at offsets that the device
+//! allows for bindings.
 
 use super::source::Parameter;
 use crate::launch::Device;
@@ -14,23 +15,25 @@ use ultramarine_abi::read_sized;
 
 /// Alignment of the widest elements in WGSL arrays of numbers.
 const LEAST_ALIGNMENT: u64 = 16;
-/// Bytes of a word. Arrays of smaller elements are bound as words, too.
+/// Bytes of a word. Arrays of smaller elements are declared as words, too.
 const WORD: u64 = 4;
 
-/// The arguments of a launch as bindings. Misaligned arguments are copied.
+/// The arguments of a launch as bindings. Arguments that do not begin at an offset allowed for
+/// bindings are copied.
 #[derive(Default)]
 pub struct Arguments {
-    /// In order.
+    /// The bindings in order.
     pub bindings: Vec<Binding>,
-    /// Copies back to misaligned tensors.
+    /// Copies back into tensors that do not begin at an allowed offset.
     back: Batch,
 }
 
 impl Arguments {
-    /// Decodes a launch. `batch` copies misaligned tensors.
+    /// Decodes a launch. Tensors that do not begin at an offset allowed for bindings are copied by
+    /// `batch`.
     ///
     /// # Safety
-    /// The launch's arguments are as the ABI requires.
+    /// The launch's arguments are valid by the contract.
     pub unsafe fn of(
         device: &Device,
         parameters: &[Parameter],
@@ -41,7 +44,8 @@ impl Arguments {
         for (i, parameter) in (0..launch.n_arguments).zip(parameters) {
             let at = (i as usize).wrapping_mul(launch.argument_stride as usize);
             let place = launch.arguments.cast::<u8>().wrapping_add(at).cast::<KernelArgument>();
-            // SAFETY: by this function's contract: an argument at each step, which says its size.
+            // SAFETY: by this function's contract: each step points to an argument that states its
+            // size.
             unsafe {
                 let one = read_sized(place)
                     .ok_or_else(|| Failure::invalid(format!("argument {i} is missing")))?;
@@ -51,13 +55,13 @@ impl Arguments {
         Ok(arguments)
     }
 
-    /// Appends the copies of outputs back to their tensors.
+    /// Appends the copies of outputs back into their tensors.
     pub fn finish(self, batch: &mut Batch) {
         batch.actions.extend(self.back.actions);
     }
 
     /// # Safety
-    /// The argument is as the contract has it.
+    /// The argument is valid by the contract.
     unsafe fn add(
         &mut self,
         device: &Device,
@@ -79,17 +83,17 @@ impl Arguments {
                 return Err(Failure::invalid(text));
             }
         }
-        // SAFETY: NULL, or a tensor that says its size.
+        // SAFETY: NULL, or a tensor that states its size.
         let tensor = unsafe { read_sized(given.tensor) }
             .ok_or_else(|| Failure::invalid(format!("argument {i} has no tensor")))?;
         // SAFETY: by this function's contract.
         let Some(bytes) = (unsafe { reach_of(i, &tensor) })? else {
-            // The kernel does not read it, but the binding needs memory.
+            // The kernel does not read it, but something has to be bound.
             let place = temporary(device, LEAST_ALIGNMENT, batch)?;
             self.bindings.push(Binding { place: Some(place), offset: 0, bytes: None });
             return Ok(());
         };
-        // SAFETY: NULL, or a buffer of this backend's, which is alive.
+        // SAFETY: NULL, or a live buffer of this backend.
         let buffer: &Buffer =
             unsafe { handle(tensor.buffer, &format!("the buffer of argument {i}")) }?;
         let (block, offset) = (&buffer.0, tensor.dl.byte_offset);
@@ -114,7 +118,7 @@ fn misplaced(i: u32, one: &str, other: &str) -> Result<()> {
     Err(Failure::invalid(format!("argument {i} is a {one}, and the kernel has {other} there")))
 }
 
-/// Allocates memory until the batch is complete.
+/// Memory that lives until the batch has completed.
 fn temporary(device: &Device, bytes: u64, batch: &mut Batch) -> Result<Arc<Block>> {
     let buffer = device.alloc(bytes)?;
     let block = buffer.0.clone();
@@ -122,7 +126,7 @@ fn temporary(device: &Device, bytes: u64, batch: &mut Batch) -> Result<Arc<Block
     Ok(block)
 }
 
-/// Writes a number to the batch's words, at the alignment of bindings.
+/// Puts a scalar among the batch's words, at an offset allowed for bindings.
 fn scalar(device: &Device, given: &KernelArgument, batch: &mut Batch) -> Binding {
     let alignment = device.context.properties.binding_alignment.max(LEAST_ALIGNMENT);
     let at = batch.words.len().next_multiple_of((alignment / WORD) as usize);
@@ -132,7 +136,7 @@ fn scalar(device: &Device, given: &KernelArgument, batch: &mut Batch) -> Binding
     Binding { place: None, offset: at as u64 * WORD, bytes }
 }
 
-/// Rounds bytes up to whole words. Buffers have whole words, too.
+/// Rounds up to whole words. Buffers end with a whole word, too.
 fn words(bytes: NonZero<u64>) -> Option<NonZero<u64>> {
     bytes.get().checked_next_multiple_of(WORD).and_then(NonZero::new)
 }
@@ -141,13 +145,13 @@ fn words(bytes: NonZero<u64>) -> Option<NonZero<u64>> {
 /// empty.
 ///
 /// # Safety
-/// The tensor is as the ABI requires.
+/// The tensor is valid by the contract.
 unsafe fn reach_of(i: u32, tensor: &Tensor) -> Result<Option<NonZero<u64>>> {
     let dl = &tensor.dl;
     let ndim = usize::try_from(dl.ndim).unwrap_or(0);
     let axes: Vec<(i64, i64)> = match ndim {
         0 => Vec::new(),
-        // SAFETY: there are as many sizes and strides as axes, by this function's contract.
+        // SAFETY: by this function's contract, there are as many sizes and strides as axes.
         _ => unsafe {
             let sizes = core::slice::from_raw_parts(dl.shape.cast_const(), ndim);
             let strides = core::slice::from_raw_parts(dl.strides.cast_const(), ndim);

@@ -1,6 +1,5 @@
-//! `ultramarine.kernel/1`: users' kernels in WGSL, in the Metal Shading Language, or compiled.
-//! Tensors are storage buffers of group 0, and scalars are uniforms. In the Metal Shading Language,
-//! both are buffers.
+//! `ultramarine.kernel/1`: users' kernels in WGSL, in the Metal Shading Language, or compiled. Tensors are storage buffers
+//! of group 0, and scalars are uniforms. In the Metal Shading Language, both are buffers.
 
 mod arguments;
 mod source;
@@ -38,12 +37,12 @@ struct UserKernel {
 
 /// A kernel's code on the device.
 enum Compiled {
-    /// For groups of the size that the source declares.
+    /// For the workgroup size that the source specifies.
     Fixed([u32; 3], Arc<Kernel>),
-    /// The device does not support the declared group size. The driver never gets the kernel, and
-    /// launches fail.
+    /// For a workgroup size that the device does not support. Launches fail, and the driver must
+    /// not see the kernel.
     Unfit([u32; 3]),
-    /// For groups of any size. Each size is compiled at its first launch.
+    /// For any workgroup size; each size is compiled at its first launch.
     Any(Code, Mutex<HashMap<[u32; 3], Arc<Kernel>>>),
 }
 
@@ -54,14 +53,14 @@ impl UserKernel {
         let kernel = match source.group {
             Some(group) if source.fits => Compiled::Fixed(group, compile()?),
             Some(group) => Compiled::Unfit(group),
-            // Compile it now, so that errors are reported here.
+            // Compiling now reports errors early.
             None => Compiled::Any(source.code.clone(), Mutex::new([([1; 3], compile()?)].into())),
         };
         let name = format!("kernel {}", source.entry).into();
         Ok(Self { name, parameters: source.parameters.clone(), kernel })
     }
 
-    /// The code for groups of a size.
+    /// The code for a workgroup size.
     fn of_group(&self, device: &Device, block: [u32; 3]) -> Result<Arc<Kernel>> {
         let properties = &device.context.properties;
         let unfit = |group: [u32; 3]| {
@@ -99,7 +98,7 @@ fn show([x, y, z]: [u32; 3]) -> String {
     format!("({x}, {y}, {z})")
 }
 
-/// Returns the kernel, if this launch is possible.
+/// The kernel, if this launch is valid.
 fn checked(device: &Device, kernel: &UserKernel, launch: &KernelLaunch) -> Result<Arc<Kernel>> {
     let properties = &device.context.properties;
     let invalid = |text: String| Err(Failure::invalid(text));
@@ -128,8 +127,8 @@ fn checked(device: &Device, kernel: &UserKernel, launch: &KernelLaunch) -> Resul
     Ok(compiled)
 }
 
-// The safety of the functions below follows from the ABI: handles are those that the backend
-// returned, places are NULL or writable, and structs contain their sizes.
+// The functions below implement the interface. Their safety follows from the contract: handles are those that the backend
+// returned, output pointers are NULL or writable, and structs state their sizes.
 
 unsafe extern "C" fn compile(
     device: *mut c_void,

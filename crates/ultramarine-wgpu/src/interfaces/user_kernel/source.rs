@@ -1,5 +1,5 @@
-//! Sources of users' kernels, and compiled kernels. They are validated against the device before
-//! its driver gets them.
+//! Sources and compiled code of users' kernels. They are checked against the device before its driver
+//! sees them.
 
 use crate::context::BINDINGS;
 use crate::hal::{self, Code, Compiled, LANGUAGES, Properties};
@@ -12,21 +12,21 @@ use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::interface::kernel::KernelSource;
 use ultramarine_abi::status;
 
-/// The languages of sources. All others are compiled code.
+/// The source languages. All other languages are compiled code.
 const WGSL: &str = "wgsl";
 const MSL: &str = "msl";
 
-/// A user's kernel, checked and ready for the driver.
+/// A user's kernel, validated and ready for the driver.
 pub struct Source {
     /// Name of the entry point.
     pub entry: String,
-    /// For the driver.
+    /// The code for the driver.
     pub code: Code,
     /// Its bindings, numbered from 0.
     pub parameters: Vec<Parameter>,
-    /// Invocations of a workgroup. `None` if the launch determines them.
+    /// Invocations of a workgroup; `None` if the launch specifies them.
     pub group: Option<[u32; 3]>,
-    /// True if the device supports groups of that size.
+    /// True if the device supports workgroups of this size.
     pub fits: bool,
 }
 
@@ -35,16 +35,16 @@ pub struct Source {
 pub enum Parameter {
     /// A storage buffer.
     Tensor,
-    /// A scalar: `var<uniform>`.
+    /// A `var<uniform>`, which is a scalar.
     Scalar,
-    /// A buffer for either kind.
+    /// A buffer that may be a tensor or a scalar.
     Any,
 }
 
-/// Bytes of the largest scalar.
+/// Maximum size of a scalar, in bytes.
 const SCALAR_BYTES: u32 = 16;
 
-/// A text of the host's.
+/// A text from the host.
 ///
 /// # Safety
 /// `text` is NULL or NUL-terminated and valid for `'a`.
@@ -59,10 +59,10 @@ unsafe fn text<'a>(text: *const c_char, what: &str) -> Result<&'a str> {
 }
 
 impl Source {
-    /// Compiles the host's source.
+    /// Compiles a source from the host.
     ///
     /// # Safety
-    /// The source's pointers are as the contract has them.
+    /// The source's pointers are valid by the contract.
     pub unsafe fn of(given: &KernelSource, properties: &Properties) -> Result<Self> {
         // SAFETY: by this function's contract.
         let (language, entry) =
@@ -88,7 +88,7 @@ impl Source {
         let bytes = usize::try_from(given.source_bytes).map_err(|_| {
             Failure::invalid("the length of the source is larger than the address space")
         })?;
-        // SAFETY: there are so many bytes, by this function's contract.
+        // SAFETY: by this function's contract, there are that many bytes.
         let source = unsafe { core::slice::from_raw_parts(given.source.cast::<u8>(), bytes) };
         if language != WGSL && language != MSL {
             return Self::compiled(source, entry, properties);
@@ -128,8 +128,8 @@ impl Source {
         let group = found.workgroup_size;
         let fits = fits(group, properties);
         if !fits {
-            // The kernel cannot run. Reset the size, because naga has its own limit, and would
-            // report an unclear error.
+            // The kernel will not run. The size is replaced because naga has its own limit and does
+            // not report it.
             found.workgroup_size = [1; 3];
         }
         let parameters = parameters(&mut module, properties.buffers)?;
@@ -143,14 +143,14 @@ impl Source {
     }
 }
 
-/// True if the device takes groups of that size.
+/// True if the device supports workgroups of this size.
 pub fn fits(group: [u32; 3], properties: &Properties) -> bool {
     let threads = group.iter().fold(1u64, |n, g| n.saturating_mul(u64::from(*g)));
     threads <= u64::from(properties.group_size)
         && group.iter().zip(properties.group_sizes).all(|(n, most)| *n <= most)
 }
 
-/// Returns the features with which the device was opened.
+/// The device features that were requested when it was opened.
 fn capabilities(properties: &Properties) -> Capabilities {
     let mut all = Capabilities::SHADER_INT64
         | Capabilities::SHADER_INT16
@@ -164,8 +164,8 @@ fn capabilities(properties: &Properties) -> Capabilities {
     all
 }
 
-/// Returns the bindings of a launch. Variables of different kernels may share a binding. Uniforms
-/// become storage buffers, because launches bind only those.
+/// The bindings. A launch must be able to fill all of them. Variables of different kernels may share a binding.
+/// Uniforms become storage buffers, because launches bind only these.
 fn parameters(module: &mut Module, most: u32) -> Result<Vec<Parameter>> {
     let mut found = BTreeMap::new();
     let variables = module.global_variables.iter();
@@ -212,7 +212,8 @@ fn parameters(module: &mut Module, most: u32) -> Result<Vec<Parameter>> {
     in_order(found, most)
 }
 
-/// Returns the parameters in order. Their bindings must be numbered from 0, and be at most `most`.
+/// The parameters, checked for bindings that a launch can fill: numbered from 0 without gaps, and
+/// at most `most`.
 fn in_order(found: BTreeMap<u32, Parameter>, most: u32) -> Result<Vec<Parameter>> {
     if !found.keys().copied().eq(0..found.len() as u32) {
         let numbers: Vec<_> = found.keys().collect();
