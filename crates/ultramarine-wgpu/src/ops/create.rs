@@ -19,7 +19,7 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     }
 }
 
-/// A value's low and high words in front of the layout.
+/// The low and high words of a value come before the layout.
 struct Fill(Walk);
 
 fn fill(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
@@ -40,10 +40,10 @@ impl Work for Fill {
     }
 }
 
-/// Start and step, two words each, in front of the layout.
+/// Start and step come before the layout, with two words each.
 struct Arange {
     walk: Walk,
-    /// Counts in float32, since the device has no float64.
+    /// True if it computes in float32, because the device has no float64.
     single: bool,
 }
 

@@ -1,5 +1,5 @@
-//! The families of operations, a file or folder each. `prepare` looks up the operation here and
-//! gets its `Work`; the kernels are in `kernels/`, by the same families.
+//! The families of operations, with a file or folder for each. `prepare` finds the operation's
+//! family here and gets its `Work`; the kernels are in `kernels/`, in the same families.
 
 pub mod copy;
 pub mod create;
@@ -19,7 +19,7 @@ use crate::launch::{Device, OpRequest, Plan, Work};
 use ultramarine_abi::helper::{Request, Result};
 use ultramarine_abi::schema::{self, Family};
 
-/// Makes a plan, or says why not.
+/// Makes a plan, or fails with the reason.
 pub fn plan(device: &Device, request: &Request<'_>) -> Result<Plan> {
     device.context.usable()?;
     let request = OpRequest::of(device, request)?;
@@ -29,7 +29,7 @@ pub fn plan(device: &Device, request: &Request<'_>) -> Result<Plan> {
     Ok(Plan::new(format!("{op} of {dtype}"), work))
 }
 
-/// The work of an op's plan, which the module of its family makes.
+/// The work of an operation's plan, made by the module of its family.
 fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     match schema::find(request.op).map(|row| row.family) {
         Some(Family::Copy) => copy::prepare(request),

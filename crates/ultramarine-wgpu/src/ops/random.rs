@@ -1,4 +1,4 @@
-//! RANDOM_BITS: Threefry-2x32 (Salmon et al., 2011), the same bits as on every other backend.
+//! RANDOM_BITS: Threefry-2x32 (Salmon et al., 2011), with the same bits as every other backend.
 
 use crate::dtype::Dtype;
 use crate::launch::{Axes, Job, OpRequest, Work, count};

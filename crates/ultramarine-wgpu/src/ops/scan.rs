@@ -14,18 +14,18 @@ use ultramarine_abi::schema::{self, ScanAttrs, reduce};
 
 const SCAN: &str = include_str!("../../kernels/scan.wgsl");
 
-/// The kernels of workgroups.
+/// The kernels that use workgroups.
 const GROUPED: &str = include_str!("../../kernels/scan_group.wgsl");
 
-/// Elements of a chunk at least, where an invocation goes along it: on processors, on GPUs.
+/// Minimum number of elements of a chunk that one invocation scans: on CPUs, and on GPUs.
 const CHUNK: [u64; 2] = [1024, 128];
 /// Invocations of a workgroup, and elements of its tiles.
 const GROUP: u32 = 256;
 const TILE: u64 = 2048;
-/// Lanes that lie side by side, from which on an invocation for each reads side by side.
+/// Number of adjacent lanes from which one invocation per lane reads memory contiguously.
 const SIDE: u32 = 32;
 
-/// The kernels of chunks: their totals, what comes before each, the results.
+/// The kernels for chunks: their totals, the carry into each, and the results.
 struct Kernels {
     totals: Deferred,
     carry: Deferred,
@@ -33,9 +33,9 @@ struct Kernels {
 }
 
 struct Scan {
-    /// An invocation for each chunk.
+    /// Kernels with one invocation per chunk.
     single: Kernels,
-    /// A workgroup for each.
+    /// Kernels with one workgroup per chunk.
     grouped: Kernels,
     axis: usize,
     reverse: bool,
@@ -92,7 +92,7 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
         inclusive: attributes.inclusive != 0,
         running: dtype.bytes().max(4),
     };
-    // An error now if its usual kernel does not compile.
+    // Compiling the usual kernel now reports errors early.
     let properties = &request.device.context.properties;
     let usual = if properties.gpu_kernels { &scan.grouped } else { &scan.single };
     usual.results.get(&request.device.programs)?;
@@ -108,7 +108,7 @@ enum Part {
 }
 
 impl Part {
-    /// Its text for values in a type of registers.
+    /// Its source for values in a register type.
     fn text(self, register: &str) -> String {
         let of = |chunk: &str| {
             format!(
@@ -133,7 +133,7 @@ impl Part {
                 let chunk = of("word(4u) - 1u - row");
                 [chunk, String::new(), along.to_owned(), String::new(), after.to_owned()]
             }
-            // A lane for each workgroup: its totals become what comes before them.
+            // One lane per workgroup. Its totals are replaced by the carries.
             Self::Carry => [
                 "var tile = 0u;\nlet end = word(4u);".to_owned(),
                 String::new(),
@@ -169,7 +169,7 @@ impl Part {
     }
 }
 
-/// Brings a tile to shared memory: of a whole one all loads come before the first store.
+/// Loads a tile into shared memory. For a whole tile, all loads come before the first store.
 fn bring(register: &str) -> String {
     let each = "for (var e = local; e < count; e += 256u) { line[e + e / 8u] = LOAD; }\n";
     let [mut loads, mut stores] = [const { String::new() }; 2];
@@ -194,8 +194,8 @@ fn sum() -> String {
     text
 }
 
-/// The neutral value and the step of a code. Of extremes NaN stays, but for complex numbers; of equals the maximum is the
-/// later one.
+/// The neutral value and the step of a code. For extremes, NaN is kept, except with complex numbers. Among equal values,
+/// the maximum is the later one.
 fn items(op: u32, dtype: Dtype) -> String {
     let register = dtype.register();
     let nan = |x: &str| match dtype {
@@ -218,7 +218,7 @@ fn items(op: u32, dtype: Dtype) -> String {
         _ => format!("{register}(1)"),
     };
     let (start, next) = match op {
-        // Sums and products of bool are those of numbers that become true again.
+        // Sums and products of bool are computed with numbers, which are then converted to bool.
         reduce::SUM if dtype == Dtype::Bool => ("0u".to_owned(), "running | value".to_owned()),
         reduce::PROD if dtype == Dtype::Bool => ("1u".to_owned(), "running & value".to_owned()),
         reduce::SUM => (format!("{register}()"), "running + value".to_owned()),
@@ -244,7 +244,7 @@ fn items(op: u32, dtype: Dtype) -> String {
     )
 }
 
-/// How a command's lanes are cut.
+/// How a command's lanes are divided.
 struct Lanes {
     axes: Axes<2>,
     lanes: u32,
@@ -252,7 +252,7 @@ struct Lanes {
     chunk: u32,
     chunks: u32,
     steps: [i64; 2],
-    /// A workgroup for each chunk.
+    /// True for one workgroup per chunk.
     grouped: bool,
 }
 
@@ -323,14 +323,14 @@ impl Work for Scan {
             }
         };
         if cut.chunks == 1 {
-            // The totals are not touched.
+            // The totals are not accessed.
             return each(&kernels.results, &[a, out, out], cut.grouped, items);
         }
         let totals = job.scratch()?;
         each(&kernels.totals, &[a, &totals], cut.grouped, items)?;
-        // Workgroups add the totals before their chunk themselves.
+        // Workgroups themselves add the totals before their chunk.
         if !cut.grouped {
-            // Many totals of a lane are a workgroup's.
+            // If a lane has many totals, a workgroup adds them.
             let many = job.device.context.properties.gpu_kernels && cut.chunks > SIDE;
             let carry = if many { &self.grouped.carry } else { &self.single.carry };
             each(carry, &[&totals], many, cut.lanes)?;

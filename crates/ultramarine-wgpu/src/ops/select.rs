@@ -1,4 +1,4 @@
-//! SELECT: elements of one of two tensors, which are only moved.
+//! SELECT: chooses elements of one of two tensors; elements are only moved.
 
 use crate::dtype::Dtype;
 use crate::launch::{Axes, Job, OpRequest, Walk, Work};

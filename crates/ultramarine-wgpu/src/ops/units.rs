@@ -1,9 +1,10 @@
-//! Units: small matrices of halves, 16 by 16, whose products a subgroup of 32 makes at once, summed in float32. Devices have
-//! instructions for them (`VK_KHR_cooperative_matrix`, naga's cooperative matrices); without these the same kernels run on
-//! functions that do the same, so that tests of them run anywhere.
+//! Units: 16 by 16 matrices of a half dtype. A subgroup of 32 multiplies two of them at once, with sums in float32. Devices
+//! have instructions for this (`VK_KHR_cooperative_matrix`, naga's cooperative matrices). Without these, the same kernels
+//! run on functions that do the same, so that they can be tested anywhere.
 //!
-//! Halves lie in vectors of 16 bytes, in buffers as in shared memory, so that units are loaded by whole rows of banks. naga
-//! takes the type of a unit from the array that it is loaded from; `shader::halves` makes it one of halves.
+//! Elements are stored in vectors of 16 bytes, in buffers and in shared memory, so that units are loaded from whole rows of
+//! banks. naga derives the type of a unit from the array that it is loaded from; `shader::halves` changes this type to a
+//! half dtype.
 
 use crate::dtype::Dtype;
 use crate::hal::Units;
@@ -19,23 +20,23 @@ pub const EIGHT: i64 = 8;
 /// Elements between rows of sums in `meet`.
 pub const MEET: u32 = 20;
 
-/// A load of units from an array of vectors in shared memory, as text.
+/// Describes loads of units from an array of vectors in shared memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Load {
-    /// Its name.
+    /// Name of the load.
     pub name: &'static str,
     /// The array.
     pub array: &'static str,
-    /// Left of a product, or else right.
+    /// True for the left operand of a product, false for the right.
     pub left: bool,
     /// Vectors between lines.
     pub pitch: u32,
-    /// Lines are rows, or else columns.
+    /// True if lines are rows, false if they are columns.
     pub rows: bool,
 }
 
 impl Load {
-    /// The unit that begins at a vector of the array.
+    /// The expression for the unit that begins at a vector of the array.
     pub fn unit(&self, how: Units, at: &str) -> String {
         let Self { name, array, left, pitch, rows } = self;
         if how == Units::Emulated {
@@ -47,13 +48,14 @@ impl Load {
     }
 }
 
-/// The sums of units with a product of two: no function, since drivers call those that take the device's units.
+/// The sums of units plus the product of two units. It is not a WGSL function, because drivers generate calls
+/// for functions with the device's units.
 pub fn multiplied(how: Units, a: &str, b: &str, sums: &str) -> String {
     let function = if how == Units::Native { "coopMultiplyAdd" } else { "multiply_units" };
     format!("{function}({a}, {b}, {sums})")
 }
 
-/// A statement that puts sums to `meet` from a place on.
+/// A statement that stores sums in `meet`, from an offset on.
 pub fn kept(how: Units, sums: &str, at: &str) -> String {
     match how {
         Units::Native => format!("coopStoreT({sums}, &meet[{at}], {MEET}u);"),
@@ -61,7 +63,7 @@ pub fn kept(how: Units, sums: &str, at: &str) -> String {
     }
 }
 
-/// The units that make products of a dtype, of those of float16 and of bfloat16 that there are.
+/// How units of a dtype are multiplied, given the support for float16 and bfloat16.
 pub fn of(dtype: Dtype, [float16, bfloat16]: [Option<Units>; 2]) -> Option<Units> {
     match dtype {
         Dtype::Float16 => float16,
@@ -70,8 +72,8 @@ pub fn of(dtype: Dtype, [float16, bfloat16]: [Option<Units>; 2]) -> Option<Units
     }
 }
 
-/// Gives a program the type Eight of 8 halves with `half_of` and `eight_of`, arrays of so many vectors, `meet` for so many
-/// sums, and the types of units: `UnitA`, `UnitB`, `Sums`.
+/// Adds declarations to a program: the type Eight of 8 half-precision numbers with `half_of` and `eight_of`, arrays with
+/// the given numbers of vectors, `meet` for the given number of sums, and the types of units: `UnitA`, `UnitB`, `Sums`.
 pub fn declared<'a>(
     program: Program<'a>,
     (how, dtype): (Units, Dtype),
@@ -80,7 +82,7 @@ pub fn declared<'a>(
 ) -> Program<'a> {
     let native = how == Units::Native;
     let kind = if dtype == Dtype::Bfloat16 { "bf16" } else { "f16" };
-    // As `shader::halves` tells them apart.
+    // The types by which `shader::halves` distinguishes them.
     let word = if native && dtype == Dtype::Bfloat16 { "i32" } else { "u32" };
     let mut text = format!(
         "const MEET: u32 = {MEET}u;\nalias Eight = vec4<{word}>;\n\
@@ -99,7 +101,7 @@ pub fn declared<'a>(
                  alias Sums = coop_mat16x16<f32, C>;\n";
         return program.enable(", f16, wgpu_cooperative_matrix").item(&text);
     }
-    // A unit on the right is the number of its load, and where it begins.
+    // A right-hand unit consists of the index of its load and its start.
     text += "struct UnitA { x: vec4<f32>, y: vec4<f32>, z: vec4<f32>, w: vec4<f32> }\n\
              alias UnitB = vec2<u32>;\nstruct Sums { x: vec4<f32>, y: vec4<f32> }\n";
     let mut element = String::new();

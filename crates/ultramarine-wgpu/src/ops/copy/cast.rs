@@ -1,12 +1,13 @@
-//! Conversions between dtypes, as expressions of WGSL on the types of registers.
+//! Conversions between dtypes, as WGSL expressions on register types.
 
 use crate::dtype::{Dtype, Wgsl};
 
-/// Functions of conversions.
+/// Functions for conversions.
 pub const LIBRARY: &str = include_str!("../../../kernels/cast.wgsl");
 
-/// A value of one dtype as one of another. To bool: is not zero. Integers wrap. Floats are cut off towards zero; out of
-/// range the result is some integer. Through float32 where a half is on either side.
+/// Converts a value from one dtype to another. To bool: true unless it is zero. Integers wrap. Floats are truncated
+/// towards zero; if they are out of range, the result is an arbitrary integer. If either dtype is a half dtype, the
+/// conversion goes through float32.
 pub fn convert(value: &str, from: Dtype, to: Dtype) -> String {
     use Dtype::*;
     if from == to {
@@ -29,9 +30,9 @@ pub fn convert(value: &str, from: Dtype, to: Dtype) -> String {
         return value.to_owned();
     }
     match (source, target) {
-        // Integers wrap: narrow ones keep the low bits, signed ones are extended.
+        // Integers wrap: narrow ones keep the low bits, and signed ones are sign-extended.
         ("u32", "i64") => format!("bitcast<i64>(u64({value}))"),
-        // llvmpipe takes integers of 32 bits for positive once they were widened by the instruction for it.
+        // llvmpipe treats 32-bit integers as positive after the widening instruction.
         ("i32", "u64") => format!("u64_of_i32({value})"),
         ("i32", "i64") => format!("bitcast<i64>(u64_of_i32({value}))"),
         ("i64", "u32") => format!("u32(bitcast<u64>({value}))"),
@@ -41,7 +42,7 @@ pub fn convert(value: &str, from: Dtype, to: Dtype) -> String {
             format!("bitcast<{target}>({value})")
         }
         ("f32" | "f64", "u32" | "i32" | "u64" | "i64") => {
-            // Narrow integers take the low bits of a wide one.
+            // Narrow integers keep the low bits of a wide one.
             let narrow = to.bytes() < 4;
             let wide = if narrow { "i32" } else { target };
             let cut = format!("{wide}_of_{source}({value})");
@@ -51,7 +52,7 @@ pub fn convert(value: &str, from: Dtype, to: Dtype) -> String {
     }
 }
 
-/// Zero in a dtype's type of registers.
+/// Zero in a dtype's register type.
 pub fn zero(dtype: Dtype) -> &'static str {
     match dtype.register() {
         "u32" => "0u",

@@ -1,4 +1,4 @@
-//! COPY: moves within a dtype, and conversions.
+//! COPY: copies within a dtype, and conversions.
 
 mod cast;
 mod tile;
@@ -19,10 +19,10 @@ pub struct Copy {
     tiles: Option<Tiles>,
 }
 
-/// The kernels of copies between tensors that lie along different axes.
+/// The kernels of copies between tensors that are contiguous along different axes.
 struct Tiles {
     elements: Deferred,
-    /// Of vectors of 4.
+    /// The kernel that uses vectors of 4.
     blocks: Option<Deferred>,
 }
 
@@ -70,7 +70,7 @@ impl Copy {
         let axes = Axes::join([from.offset, to.offset], sizes.zip(strides));
         let blocks = [&from.block, &to.block];
         if let Some(tiles) = &self.tiles {
-            // Elements are numbered in 32 bits.
+            // Elements are numbered with 32 bits.
             axes.elements()?;
             if let Some(copy) = tile::Tiled::of(&axes) {
                 let whole = from.ends_with_vector() && to.ends_with_vector();

@@ -1,4 +1,5 @@
-//! Copies between tensors that lie along different axes, by `copy_blocks.wgsl` or `copy_tile.wgsl`.
+//! Copies between tensors that are contiguous along different axes, by `copy_blocks.wgsl` or
+//! `copy_tile.wgsl`.
 
 use crate::dtype::{Dtype, Wgsl};
 use crate::launch::Axes;
@@ -11,22 +12,22 @@ use ultramarine_abi::status;
 
 const TILE: &str = include_str!("../../../kernels/copy_tile.wgsl");
 const BLOCKS: &str = include_str!("../../../kernels/copy_blocks.wgsl");
-/// Elements of a side of a tile, and vectors of one of blocks.
+/// Elements of a tile's side, or vectors of a side if the tile consists of blocks.
 const SIDE: i64 = 32;
 const BLOCK_SIDE: i64 = 16;
-/// Sizes of axes for which tiles are worth it.
+/// Minimum sizes of axes for which tiles are worth it.
 const LEAST: i64 = 8;
 /// Invocations of a workgroup.
 const GROUP: u32 = 256;
 
-/// The kernel of a dtype.
+/// The kernel for a dtype.
 pub fn source(dtype: Dtype) -> Source {
     let tensors = ["a", "out"].map(|name| Tensor { name, dtype });
     let item = format!("alias A = {};\n{TILE}", dtype.register());
     Program::new(&tensors).item(&item).group_body(GROUP, "copy_tile(g, local);").build()
 }
 
-/// Likewise in blocks, of the dtypes that have them: 4 elements of a line are a vector.
+/// The kernel in blocks, for the dtypes that support it: a vector is 4 consecutive elements.
 pub fn blocks(dtype: Dtype) -> Option<Source> {
     let mut item = String::new();
     for (row, part) in ["x", "y", "z", "w"].into_iter().enumerate() {
@@ -56,12 +57,13 @@ pub fn blocks(dtype: Dtype) -> Option<Source> {
     Some(program.item(&item).group_body(GROUP, "copy_blocks(g, local);").build())
 }
 
-/// A copy between tensors that lie along different axes.
+/// A copy between tensors that are contiguous along different axes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tiled {
-    /// Sizes of the axes where the input and the output lie together.
+    /// Sizes of the axis along which the input is contiguous, and of the one along which the output
+    /// is.
     sizes: [i64; 2],
-    /// The input's stride along the second, the output's along the first.
+    /// The input's stride along the second axis, and the output's along the first.
     steps: [i64; 2],
     outer: Axes<2>,
 }
@@ -80,7 +82,7 @@ impl Tiled {
         Some(Self { sizes: [size_a, size_b], steps: [step_b, step_a], outer })
     }
 
-    /// The copy as it is counted in vectors, if all of it can be.
+    /// The copy counted in vectors, if vectors can cover all of it.
     pub fn in_vectors(&self) -> Option<Self> {
         let Self { sizes, steps, outer } = self;
         let strides = outer.list.iter().flat_map(|(_, strides)| strides);
@@ -94,12 +96,12 @@ impl Tiled {
         Some(Self { sizes: fourth(sizes), steps: fourth(steps), outer })
     }
 
-    /// The workgroups of a copy in tiles, and the words behind the first.
+    /// The workgroups of a copy in tiles, and the words after the first.
     pub fn words(&self) -> Result<(u32, Vec<u32>)> {
         self.words_of(SIDE)
     }
 
-    /// Likewise of one in blocks.
+    /// Likewise, for a copy in blocks.
     pub fn block_words(&self) -> Result<(u32, Vec<u32>)> {
         self.words_of(BLOCK_SIDE)
     }
@@ -139,7 +141,7 @@ mod tests {
     #[test]
     fn transposed_axes_are_cut_in_tiles() {
         let of = |axes: &[_]| Tiled::of(&Axes::join([5, 7], axes.iter().copied()));
-        // (2, 40, 70) from (2, 70, 40).
+        // Shape (2, 40, 70) from (2, 70, 40).
         let copy = of(&[(2, [2800, 2800]), (40, [1, 70]), (70, [40, 1])]).unwrap();
         let (groups, words) = copy.words().unwrap();
         assert_eq!(groups, 2 * 2 * 3);
@@ -155,7 +157,7 @@ mod tests {
         let axes = [(3, [-2880, 2880]), (40, [1, 72]), (72, [40, 1])];
         let copy = of([8, 4], &axes).unwrap().in_vectors().unwrap();
         let (groups, words) = copy.block_words().unwrap();
-        // 10 blocks are less than a tile, 18 more.
+        // One axis has 10 blocks, less than a tile; the other has 18 more.
         assert_eq!(groups, 3 * 2);
         let back = -720_i32 as u32;
         assert_eq!(words, [10, 18, 1, 2, 10, 18, 1, 2, 1, 3, back, 720]);

@@ -1,4 +1,4 @@
-//! The functions of a dtype in WGSL: `unary_NAME` and `binary_NAME` for the schema's codes. A code without a function is
+//! The WGSL functions of a dtype: `unary_NAME` and `binary_NAME` for the schema's codes. Codes without a function are
 //! refused.
 
 use crate::dtype::{Dtype, Wgsl};
@@ -13,8 +13,8 @@ macro_rules! text {
     };
 }
 
-/// The functions of a dtype, and what they need besides: the alias `A` of its type of registers, the width of integers,
-/// the rounding of floats.
+/// The functions of a dtype, and the declarations that they need: the alias `A` of its register type, the width of
+/// integers, and the rounding of floats.
 #[derive(Clone)]
 pub struct Functions {
     library: Library<'static>,
@@ -22,7 +22,7 @@ pub struct Functions {
 }
 
 impl Functions {
-    /// Those of a dtype, on a device with arithmetic of float64 or without.
+    /// The functions of a dtype, on a device with or without float64 arithmetic.
     pub fn of(dtype: Dtype, float64: bool) -> Self {
         let mut library = Library::default();
         let mut items = format!("alias A = {};\n", dtype.register());
@@ -63,8 +63,8 @@ impl Functions {
         self.library.has(name)
     }
 
-    /// The text of the named functions with all that they need, every name of it with a suffix: so those of several
-    /// dtypes can be in one program.
+    /// The source of the named functions with everything that they need. A suffix is added to every name, so that a
+    /// program can contain the functions of several dtypes.
     pub fn with_suffix(&self, names: &str, suffix: &str) -> String {
         let used = self.library.used_by(&format!("{names}\n{}", self.items));
         let own = |word: &str| self.library.has(word) || ["A", "BITS", "rounded"].contains(&word);
@@ -72,13 +72,14 @@ impl Functions {
     }
 }
 
-/// Gives a program the functions of a dtype.
+/// Adds the functions of a dtype to a program.
 pub fn with_functions(program: Program<'_>, dtype: Dtype, float64: bool) -> Program<'_> {
     let functions = Functions::of(dtype, float64);
     program.item(&functions.items).with_library(functions.library)
 }
 
-/// A value in a dtype's registers as it comes back from memory: rounded, or cut to its bits.
+/// A value in a dtype's register type as it would be after a store and a load: rounded, or reduced
+/// to its bits.
 pub fn narrowed(dtype: Dtype, value: &str) -> String {
     match dtype {
         Dtype::Float16 => format!("f16_rounded({value})"),
@@ -91,12 +92,12 @@ pub fn narrowed(dtype: Dtype, value: &str) -> String {
     }
 }
 
-/// The function of the library that computes a code for a dtype.
+/// The library's function that computes a code for a dtype.
 #[derive(Clone)]
 pub struct Function {
     /// Its name.
     pub name: String,
-    /// It gives WGSL's bool.
+    /// True if it returns WGSL's bool.
     pub is_test: bool,
     /// Dtype of the result.
     pub output: Dtype,

@@ -1,4 +1,5 @@
-//! UNARY and BINARY: a function of the library for each code and kind of dtypes, in a kernel of its own.
+//! UNARY and BINARY: there is a kernel for each code and combination of dtypes, which calls a function
+//! of the library.
 
 mod functions;
 

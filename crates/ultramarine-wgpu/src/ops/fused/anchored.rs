@@ -1,7 +1,7 @@
 //! Programs whose anchor is a norm.
 //!
-//! Where a row's elements stay in registers, the kernel of the norm computes them in place of reading them, in the order
-//! of the norm by itself. Otherwise the norm reads them from a further output, or from the workspace.
+//! If a row's elements stay in registers, the norm's kernel computes them instead of reading them, in the same order as
+//! the plain norm. Otherwise, the norm reads them from a further output or from the workspace.
 
 use super::source::element;
 use super::{Fused, Program, walked};
@@ -16,18 +16,18 @@ use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::schema::op;
 
 struct Anchored {
-    /// The program as it is given.
+    /// The program as given.
     program: Program,
     norm: Norm,
     /// By number of axes, up to [`AXES`].
     kernels: Variants<(Team, Option<usize>)>,
-    /// Writes what the norm reads, and the further outputs.
+    /// Writes the values that the norm reads, and the further outputs.
     apart: Fused,
-    /// The further output that the norm reads, if it is one.
+    /// The further output that the norm reads, unless it reads the workspace.
     read: Option<usize>,
 }
 
-/// The plan of a program with an anchor, whose operands are behind the program's inputs.
+/// The plan of a program with an anchor. The anchor's operands come after the program's inputs.
 pub(super) fn prepare(
     device: &Device,
     program: Program,
@@ -55,7 +55,7 @@ pub(super) fn prepare(
         written.outputs.remove(0);
     }
     let apart = Fused::apart(written);
-    // An error now if it does not compile.
+    // Compiling now reports errors early.
     apart.kernel(device, 1)?;
     let kind = if bias { "layer_norm" } else { "rms_norm" };
     let name = format!("a program of {} instructions | {kind}", program.steps.len());
@@ -63,7 +63,7 @@ pub(super) fn prepare(
     Ok(Plan::new(name, Box::new(work)))
 }
 
-/// The kernel that computes elements where the norm reads them.
+/// The norm's kernel that computes elements instead of reading them.
 fn source(program: &Program, norm: &Norm, team: Team, axes: Option<usize>) -> Source {
     let names = ["out", "weight", "bias"].into_iter().take(2 + usize::from(norm.bias));
     let more: Vec<Tensor> = names.map(|name| Tensor { name, dtype: norm.dtype }).collect();
@@ -72,7 +72,7 @@ fn source(program: &Program, norm: &Norm, team: Team, axes: Option<usize>) -> So
 }
 
 impl Anchored {
-    /// The team whose members hold the elements of their rows, if the device has room for all tensors.
+    /// The team whose members hold the elements of their rows, if the device supports enough tensors.
     fn team(&self, job: &Job<'_>, rows: &Rows) -> Result<Option<Team>> {
         let properties = &job.device.context.properties;
         let team = Team::of(properties, rows)?;

@@ -1,4 +1,4 @@
-//! Programs of which only a reduction is wanted.
+//! Programs whose only result is a reduction.
 
 use super::source::operand;
 use super::{Program, walked};
@@ -8,7 +8,7 @@ use crate::ops::reduce::Reduce;
 use std::sync::Arc;
 use ultramarine_abi::helper::{Failure, Result};
 
-/// The reduction of an input: nothing is computed.
+/// The reduction of an input, without a computation.
 pub(super) struct Folded {
     pub reduce: Reduce,
     pub input: usize,
@@ -24,7 +24,7 @@ impl Work for Folded {
     }
 }
 
-/// The reduction of a value, which is computed where it is reduced.
+/// The reduction of a value that the reducing kernel computes.
 pub(super) struct Reduced {
     program: Program,
     code: (u32, u64),
@@ -33,11 +33,11 @@ pub(super) struct Reduced {
 }
 
 impl Reduced {
-    /// Of a program with one output.
+    /// The reduction for a program with one output.
     pub fn new(device: &Device, program: Program, out: Dtype) -> Result<Self> {
         let code = program.reduce.ok_or_else(|| Failure::new("a program without epilogue"))?;
         let reduced = Self { program, code, out, forms: Default::default() };
-        // An error now if it does not compile.
+        // Compiling now reports errors early.
         reduced.form(device, 1)?;
         Ok(reduced)
     }
@@ -54,7 +54,7 @@ impl Reduced {
         self.program.dtypes[self.program.outputs[0]]
     }
 
-    /// The values as the elements of a row-major tensor, which is nowhere in memory.
+    /// The values, described as the elements of a row-major tensor that does not exist in memory.
     fn view<'a>(&self, job: &'a Job<'_>, strides: &'a [i64]) -> Result<View<'a>> {
         let input = job.input(0)?;
         let (block, shape, dtype) = (input.block.clone(), input.shape, self.value());
@@ -66,7 +66,7 @@ impl Work for Reduced {
     fn workspace(&self, job: &Job<'_>) -> Result<u64> {
         let strides = row_major(job.input(0)?.shape);
         let view = self.view(job, &strides)?;
-        // All forms need as much.
+        // All forms need the same workspace.
         self.form(job.device, 1)?.workspace_of(job.device, (&view, job.output(0)?))
     }
 
@@ -76,7 +76,7 @@ impl Work for Reduced {
         let inputs: Vec<_> = job.inputs.iter().collect();
         let (axes, mut words) = walked(job, &self.program, &inputs)?;
         axes.layout(&mut words);
-        // Elements are numbered in 32 bits.
+        // Elements are numbered with 32 bits.
         axes.elements()?;
         let blocks: Vec<_> = inputs.iter().map(|input| &input.block).collect();
         let reduce = self.form(job.device, axes.list.len())?;

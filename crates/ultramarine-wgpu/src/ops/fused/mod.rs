@@ -1,5 +1,6 @@
-//! Fused programs: a kernel of its own for each. An epilogue computes the values that it reduces, if they need no loops
-//! and are not wanted besides; else it reduces a value in the workspace. Norms at the end of programs are in `anchored.rs`.
+//! Fused programs, with a kernel for each. If the value that an epilogue reduces needs no loops and is not also an output,
+//! the reducing kernel computes it. Otherwise the epilogue reduces a value in the workspace. Norms at the end of programs
+//! are in `anchored.rs`.
 
 mod anchored;
 mod epilogue;
@@ -20,13 +21,13 @@ use std::sync::Arc;
 use ultramarine_abi::fused::Anchor;
 use ultramarine_abi::helper::{Failure, Result};
 
-/// Alignment of what lies in the workspace, in bytes.
+/// Alignment of parts of the workspace, in bytes.
 const APART: u64 = 64;
 
-/// Elementwise kernels of a program.
+/// The elementwise kernels of a program.
 struct Fused {
     program: Program,
-    /// [`Program::tensors`].
+    /// The dtypes of [`Program::tensors`].
     dtypes: Vec<Dtype>,
     kernels: Forms<Kernel>,
     vectors: Variants<Vectors>,
@@ -34,7 +35,7 @@ struct Fused {
     fold: Option<(Reduce, Dtype)>,
 }
 
-/// The plan of a program, which may have an anchor: the inputs behind the program's are that one's.
+/// The plan of a program, optionally with an anchor. The anchor's inputs come after the program's.
 pub fn prepare(
     device: &Device,
     program: Program,
@@ -64,9 +65,10 @@ pub fn prepare(
         let (value, out) = (tensors[program.inputs], outputs[0].dtype);
         let alone = program.outputs.len() == 1;
         if alone && program.outputs[0] >= program.inputs {
-            // With the output and with partial results.
+            // The output and the partial results need bindings, too.
             let room = program.inputs + 2 <= most_tensors(&device.context.properties);
-            // Drivers count the iterations of all loops together, and reductions allow for their own.
+            // Drivers count the iterations of all loops together, and reductions account only for
+            // their own loops.
             let straight = rank.is_some_and(|rank| rank <= AXES) && !source::has_loops(&program);
             if room && straight {
                 return Ok(Plan::new(name, Box::new(Reduced::new(device, program, out)?)));
@@ -80,7 +82,7 @@ pub fn prepare(
         fold = Some((reduce, value));
     }
     let work = Fused { fold, ..Fused::apart(program) };
-    // An error now if its usual kernel does not compile.
+    // Compiling the usual kernel now reports errors early.
     match device.context.properties.gpu_kernels {
         true => work.of_vectors(device, Vectors::all(&tensors))?,
         false => work.kernel(device, 1)?,
@@ -88,12 +90,13 @@ pub fn prepare(
     Ok(Plan::new(name, Box::new(work)))
 }
 
-/// Most tensors of a program on a device.
+/// Maximum number of tensors of a program on a device.
 pub fn most_tensors(properties: &crate::hal::Properties) -> usize {
     TENSORS.min(properties.buffers as usize - 1)
 }
 
-/// The joined axes of a command's tensors, and the words for its kernel in front of their layout: constants.
+/// The joined axes of a command's tensors, and the words before the layout in its kernel, which are the
+/// constants.
 fn walked(
     job: &Job<'_>,
     program: &Program,
@@ -120,14 +123,14 @@ fn walked(
 }
 
 impl Fused {
-    /// A program whose outputs are written.
+    /// A program whose outputs are all written to memory.
     fn apart(program: Program) -> Self {
         let dtypes = program.tensors();
         let (kernels, vectors) = Default::default();
         Self { program, dtypes, kernels, vectors, fold: None }
     }
 
-    /// The kernel for layouts of so many axes.
+    /// The kernel for layouts with the given number of axes.
     fn kernel(&self, device: &Device, axes: usize) -> Result<Arc<Kernel>> {
         self.kernels.get(axes, |axes| device.programs.get(source::source(&self.program, axes)))
     }
@@ -136,7 +139,7 @@ impl Fused {
     fn map(&self, job: &Job<'_>, views: &[&View<'_>]) -> Result<()> {
         let (axes, mut words) = walked(job, &self.program, views)?;
         let blocks: Vec<_> = views.iter().map(|view| &view.block).collect();
-        // Elements are numbered in 32 bits.
+        // Elements are numbered with 32 bits.
         let items = axes.elements()?;
         let found = Vectors::of(&axes, self.program.inputs, &self.dtypes);
         if let Some(vectors) = found.filter(|_| job.device.context.properties.gpu_kernels) {
@@ -148,12 +151,12 @@ impl Fused {
         job.launch(&kernel, &blocks, items, &words)
     }
 
-    /// The kernel of vectors.
+    /// The kernel that uses vectors.
     fn of_vectors(&self, device: &Device, vectors: Vectors) -> Result<Arc<Kernel>> {
         self.vectors.get(device, vectors, |vectors| source::vectors(&self.program, *vectors))
     }
 
-    /// Output 0 before it is reduced: row-major, in the workspace behind the reduction's partial results.
+    /// Output 0 before it is reduced: row-major, in the workspace after the reduction's partial results.
     fn operand<'a>(
         &self,
         job: &'a Job<'_>,

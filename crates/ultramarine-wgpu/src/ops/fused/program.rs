@@ -1,4 +1,4 @@
-//! Programs as the contract gives them, checked.
+//! Validated programs of the contract.
 
 use crate::dtype::Dtype;
 use crate::hal::Properties;
@@ -8,19 +8,19 @@ use ultramarine_abi::fused::{self, Instruction, family};
 use ultramarine_abi::helper::{ProgramLimits, ProgramParts, Result};
 use ultramarine_abi::schema::op;
 
-/// Most instructions of a program.
+/// Maximum number of instructions of a program.
 pub const INSTRUCTIONS: usize = 64;
-/// Most constants.
+/// Maximum number of constants.
 const CONSTANTS: usize = 32;
 
-/// An instruction of a [`Program`]. Operands are numbers of values.
+/// An instruction of a [`Program`]. Operands are indices of values.
 #[derive(Clone)]
 pub enum Step {
-    /// A function of these values, all of one dtype.
+    /// A function of these values, which all have the same dtype.
     Call(Function, Vec<usize>),
-    /// The second where the first is true, else the third.
+    /// Selects the second operand where the first is true, otherwise the third.
     Select(usize, usize, usize),
-    /// Another dtype.
+    /// A conversion to another dtype.
     Cast(usize),
 }
 
@@ -35,7 +35,7 @@ impl Step {
     }
 }
 
-/// A program of the contract, checked. Values are numbered: inputs, then constants, then steps.
+/// A validated program of the contract. Values are numbered: inputs, then constants, then steps.
 #[derive(Clone)]
 pub struct Program {
     /// Number of inputs.
@@ -50,15 +50,15 @@ pub struct Program {
     pub outputs: Vec<usize>,
     /// The epilogue of output 0: its code, and the mask of its axes.
     pub reduce: Option<(u32, u64)>,
-    /// The functions of the dtypes that are computed with.
+    /// The functions of the dtypes that the program computes with.
     pub functions: BTreeMap<Dtype, Functions>,
 }
 
 impl Program {
-    /// Checks a program with inputs of these dtypes, for a device.
+    /// Validates a program with inputs of these dtypes, for a device.
     ///
     /// # Safety
-    /// The program's lists have the lengths that it says.
+    /// The program's lists have the stated lengths.
     pub unsafe fn of(
         given: &fused::Program,
         inputs: &[Dtype],
@@ -96,7 +96,7 @@ impl Program {
         Ok(program)
     }
 
-    /// An instruction and the dtype of its result; `None` if it is none.
+    /// An instruction and the dtype of its result; `None` if the instruction is invalid.
     fn step(&mut self, i: &Instruction, float64: bool) -> Option<(Step, Dtype)> {
         let to = Dtype::of(i.dtype)?;
         let dtype = |value: u16| self.dtypes.get(usize::from(value)).copied();
@@ -124,12 +124,12 @@ impl Program {
         Some((step, to))
     }
 
-    /// Number of the first value of a step.
+    /// Index of the first step's value.
     pub fn first(&self) -> usize {
         self.inputs + self.constants
     }
 
-    /// Dtypes of the tensors: inputs, then outputs, before the epilogue.
+    /// Dtypes of the tensors before the epilogue: inputs, then outputs.
     pub fn tensors(&self) -> Vec<Dtype> {
         let outputs = self.outputs.iter().map(|o| self.dtypes[*o]);
         self.dtypes[..self.inputs].iter().copied().chain(outputs).collect()

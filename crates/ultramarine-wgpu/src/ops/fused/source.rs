@@ -1,5 +1,5 @@
-//! Programs as WGSL: each instruction calls the function that the operation's own kernel calls, and rounds to its dtype,
-//! so results are bitwise identical.
+//! Generates the WGSL of programs. Each instruction calls the same function as the operation's own kernel and rounds to
+//! its dtype, so results are bitwise identical.
 
 use super::program::{Program, Step};
 use crate::dtype::{Dtype, Wgsl};
@@ -10,7 +10,7 @@ use crate::shader::source::Source;
 use crate::shader::{Program as Text, Tensor};
 use std::fmt::Write as _;
 
-/// Tensors of a program at most.
+/// Maximum number of tensors of a program.
 pub const TENSORS: usize = 16;
 
 const NAMES: [&str; TENSORS] = [
@@ -18,8 +18,9 @@ const NAMES: [&str; TENSORS] = [
     "p15",
 ];
 
-/// The kernel of a program, for layouts with so many axes or, without a number, for any. Words: invocations, two for
-/// each constant, the layout, and with a number the layout's divisors.
+/// The kernel of a program, for layouts with the given number of axes, or for any layout without a number. Its words
+/// are the number of invocations, two words for each constant, the layout and, with a number of axes, the layout's
+/// divisors.
 pub fn source(program: &Program, axes: Option<usize>) -> Source {
     let dtypes = program.tensors();
     let tensors: Vec<Tensor> = NAMES
@@ -36,7 +37,7 @@ pub fn source(program: &Program, axes: Option<usize>) -> Source {
     text.prologue(&Once::lets(&once)).body(&body).build()
 }
 
-/// Likewise of a vector for each invocation.
+/// The same, with one vector per invocation.
 pub fn vectors(program: &Program, vectors: Vectors) -> Source {
     let dtypes = program.tensors();
     let tensors = NAMES.into_iter().zip(&dtypes);
@@ -62,16 +63,16 @@ pub fn vectors(program: &Program, vectors: Vectors) -> Source {
     text.build()
 }
 
-/// The values of a reduction of output 0, which has no other beside it: the inputs, `out`, and the function `load_a` of an
-/// element's number. Words: those of the reduction, then as in [`source`].
+/// The values for a reduction of output 0, which must be the only output. The tensors are the inputs and `out`; the
+/// function `load_a` takes an element's index. The words are those of the reduction, followed by those of [`source`].
 pub fn operand(program: &Program, out: Dtype, axes: Option<usize>) -> Text<'static> {
-    // Behind the layout of the reduced axes.
+    // The words after the layout of the reduced axes.
     let base = "word(5u) + 2u + 2u * word(word(5u))";
     element(program, 0, &[Tensor { name: "out", dtype: out }], base, axes)
 }
 
-/// The function `load_a` of an element's number, which gives output 0 and writes the last `written` outputs. Tensors: the
-/// inputs, those outputs, `more`. At `base` are the words behind the first of [`source`].
+/// The function `load_a` of an element's index. It returns output 0 and writes the last `written` outputs. The tensors
+/// are the inputs, these outputs, and `more`. `base` is the location of the words after the first one of [`source`].
 pub fn element(
     program: &Program,
     written: usize,
@@ -106,12 +107,12 @@ pub fn element(
     Text::new(&tensors).library(LIBRARY).item(&items).prologue(&prologue)
 }
 
-/// Returns true if there are loops in a program's functions.
+/// Returns true if a program's functions contain loops.
 pub fn has_loops(program: &Program) -> bool {
     functions(program).contains("loop {")
 }
 
-/// The functions that a program calls, those of each dtype with its name behind theirs.
+/// The functions that a program calls. The dtype's name is added to the functions' names.
 fn functions(program: &Program) -> String {
     let mut items = String::new();
     for (dtype, functions) in &program.functions {
@@ -125,7 +126,7 @@ fn functions(program: &Program) -> String {
     items
 }
 
-/// Constants from the words at `base`, and what finds the places of so many tensors.
+/// Constants from the words at `base`, and the code that computes the offsets of tensors.
 fn layout(
     program: &Program,
     base: &str,
@@ -139,7 +140,7 @@ fn layout(
     (once, body)
 }
 
-/// The place `q` of constants, and their values.
+/// The location `q` of constants, and their values.
 fn constants(program: &Program, base: &str) -> Vec<Once> {
     let mut once = vec![Once::index("q", base.to_owned())];
     once.extend((0..program.constants).map(|i| {
@@ -151,13 +152,14 @@ fn constants(program: &Program, base: &str) -> Vec<Once> {
     once
 }
 
-/// Inputs, as values `v0`, `v1` ...
+/// Loads the inputs into values `v0`, `v1` ...
 fn loads(program: &Program) -> String {
     let inputs = NAMES.into_iter().enumerate().take(program.inputs);
     inputs.map(|(i, name)| format!("let v{i} = load_{name}(at{i});\n")).collect()
 }
 
-/// Instructions, as values behind those. If all outputs are stored, those that nothing else reads are rounded then.
+/// Computes the instructions into the next values. If all outputs are stored, values that no instruction reads are
+/// only rounded by the store.
 fn steps(program: &Program, stored: bool) -> String {
     let read = |value: usize| program.steps.iter().any(|step| step.operands().contains(&value));
     let mut text = String::new();
@@ -170,7 +172,7 @@ fn steps(program: &Program, stored: bool) -> String {
     text
 }
 
-/// The value of an instruction, rounded to its dtype unless that comes `later`.
+/// The value of an instruction. It is rounded to its dtype, unless it is rounded `later`.
 fn instruction(program: &Program, step: &Step, (to, later): (Dtype, bool)) -> String {
     let dtype = |value: usize| program.dtypes[value];
     let narrowed = |to, value: &str| if later { value.to_owned() } else { narrowed(to, value) };
@@ -216,7 +218,7 @@ mod tests {
     use crate::shader::{compile, narrow, patch};
     use ultramarine_abi::schema::{binary, op};
 
-    /// `select(a < c, a, b) + c` of two inputs and a constant, and its conversion to `to`.
+    /// `select(a < c, a, b) + c` of two inputs and a constant, converted to `to`.
     fn program(dtype: Dtype, to: Dtype) -> Program {
         let call = |code, of: &[usize]| {
             let function = function_of(op::BINARY, code, dtype).unwrap();

@@ -1,4 +1,4 @@
-//! GATHER and GATHER_AXIS: elements are only moved.
+//! GATHER and GATHER_AXIS. Elements are moved without interpreting them.
 
 use super::places::{Indexed, Places};
 use super::{index_tensor, kernel, step_of};
@@ -47,7 +47,7 @@ impl Work for Gather {
         let positions = (0..n).map(|d| (out.shape[d], [out.strides[d]]));
         let mut words = vec![slice.elements()?, 0];
         Axes::join([out.offset], positions).words(&mut words);
-        // Word 0 is the number of invocations.
+        // The index in words is one higher, because word 0 is the number of invocations.
         words[1] = words.len() as u32 + 1;
         slice.words(&mut words);
         let items = count(out.shape.iter().copied())?;

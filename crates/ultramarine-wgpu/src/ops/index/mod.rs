@@ -1,4 +1,4 @@
-//! GATHER, SCATTER, their forms along an axis, and windows that begin at starts in memory.
+//! GATHER, SCATTER, their variants along an axis, and windows whose start indices are in memory.
 
 mod gather;
 mod places;
@@ -28,7 +28,7 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     }
 }
 
-/// A kernel of `index.wgsl` with an array of places, if it has one, and an index array, if it has one.
+/// A kernel of `index.wgsl`, optionally with an array of offsets and an index array.
 fn kernel(
     request: &OpRequest<'_>,
     tensors: &[Tensor],
@@ -43,7 +43,7 @@ fn kernel(
     request.device.programs.get(program.body(call).build())
 }
 
-/// The tensor of an index array, and the function that reads it.
+/// The tensor of an index array, and the function that loads its elements.
 fn index_tensor(dtype: Dtype) -> Result<(Tensor, String)> {
     if !dtype.is_integer() {
         return Err(Failure::unsupported(format!("indices of {}", dtype.name())));
@@ -53,7 +53,7 @@ fn index_tensor(dtype: Dtype) -> Result<(Tensor, String)> {
     Ok((Tensor { name: "given", dtype }, item))
 }
 
-/// The stride of an axis, 0 for one that is broadcast.
+/// The stride of an axis, or 0 if the axis is broadcast.
 fn step_of(view: &View<'_>, axis: usize) -> i64 {
     if view.shape[axis] == 1 { 0 } else { view.strides[axis] }
 }

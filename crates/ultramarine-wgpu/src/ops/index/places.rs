@@ -1,4 +1,4 @@
-//! The places that index arrays point to.
+//! The offsets that index arrays address.
 
 use super::{index_tensor, kernel, step_of};
 use crate::launch::{Axes, Job, OpRequest, View, count};
@@ -7,23 +7,23 @@ use crate::program::Kernel;
 use std::sync::Arc;
 use ultramarine_abi::helper::{Failure, Result};
 
-/// The places of the slices of GATHER and SCATTER.
+/// The offsets of the slices of GATHER and SCATTER.
 pub(super) struct Places {
     add: Arc<Kernel>,
     fill: Arc<Kernel>,
-    /// The axis that each array is about.
+    /// The axis that each array indexes.
     axes: Vec<usize>,
     index_ndim: usize,
-    /// Positions outside of the axis are nowhere; else they are held to it.
+    /// If true, positions out of bounds are skipped; otherwise they are clamped.
     skip: bool,
 }
 
-/// The tensors that places are about.
+/// The tensors that offsets refer to.
 pub(super) struct Indexed<'a> {
     pub arrays: &'a [View<'a>],
     /// The indexed tensor.
     pub whole: &'a View<'a>,
-    /// The slices: their shape.
+    /// The shape of the slices.
     pub slices: &'a [i64],
 }
 
@@ -60,14 +60,14 @@ impl Places {
         })
     }
 
-    /// The axes of a slice that no index array is about, and the others.
+    /// Splits the axes of a slice into those that no index array indexes, and the others.
     pub fn split<T: Copy>(&self, slice: &[T]) -> (Vec<T>, Vec<T>) {
         let mask = self.axes.iter().fold(0, |mask, axis| mask | 1 << axis);
         let (along, off) = crate::launch::split_axes(slice, mask);
         (off, along)
     }
 
-    /// Dimensions of the positions.
+    /// Number of dimensions of the positions.
     pub fn index_ndim(&self) -> usize {
         self.index_ndim
     }
@@ -77,7 +77,7 @@ impl Places {
         count(slices[..self.index_ndim].iter().copied())
     }
 
-    /// Enqueues the computation of places.
+    /// Enqueues the computation of offsets.
     pub fn run(&self, job: &Job<'_>, of: &Indexed<'_>, places: &Arc<Block>) -> Result<()> {
         let positions = self.positions(of.slices)?;
         let offset = of.whole.offset as u32;

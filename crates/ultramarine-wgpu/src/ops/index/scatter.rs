@@ -1,5 +1,6 @@
-//! SCATTER and SCATTER_AXIS: updates combined into what is there, those of one element in their order. On GPUs by
-//! [`Combined`]; on processors an invocation goes through all updates of its elements.
+//! SCATTER and SCATTER_AXIS. Updates are combined with the existing elements; several updates of one element are
+//! combined in their order. On GPUs, [`Combined`] does this. On CPUs, each invocation loops over all updates of
+//! its elements.
 
 use super::places::{Indexed, Places};
 use super::sorted::{Combined, Updates};
@@ -13,7 +14,8 @@ use std::sync::Arc;
 use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::schema::{self, ScatterAttrs, ScatterAxisAttrs, scatter};
 
-/// How an update combines with what is there. With a NaN on either side the extremes become the update.
+/// How an update is combined with the existing value. If either is NaN, the result of an extreme is the
+/// update.
 fn combine(request: &OpRequest<'_>, op: u32, dtype: Dtype) -> Result<String> {
     let row = schema::find(request.op).and_then(|row| row.code(op));
     if row.is_none_or(|row| row.dtypes & dtype.bit() == 0) {
@@ -44,7 +46,7 @@ fn combine(request: &OpRequest<'_>, op: u32, dtype: Dtype) -> Result<String> {
     ))
 }
 
-/// The dtype in which updates are combined: those that only replace are moved.
+/// The dtype in which updates are combined. Updates that only replace are moved as words.
 fn combined(op: u32, dtype: Dtype) -> Dtype {
     if op == scatter::SET { dtype.word() } else { dtype }
 }
@@ -53,11 +55,11 @@ struct Scatter {
     copy: Copy,
     places: Places,
     kernel: Arc<Kernel>,
-    /// For updates that do not overlap unless their places are equal.
+    /// For updates that overlap only if their offsets are equal.
     combined: Option<Combined>,
 }
 
-/// The parallel form, for devices that profit from it.
+/// The parallel implementation, on devices that profit from it.
 fn parallel(
     request: &OpRequest<'_>,
     op: u32,
@@ -68,7 +70,7 @@ fn parallel(
     wanted.then(|| Combined::new(request, op, dtype, item)).transpose()
 }
 
-/// Updates that loops may go through, whatever their places are.
+/// True if loops can process all updates, whatever their offsets are.
 fn fits_loops(job: &Job<'_>, pieces: u64) -> bool {
     pieces <= job.device.context.properties.iterations.into()
 }
@@ -130,13 +132,14 @@ impl Work for Scatter {
         let mut words = vec![0, 0, each, 0, 0];
         let positions = Axes::join([updates.offset], positions);
         positions.words(&mut words);
-        // Word 0 is the number of invocations.
+        // The index in words is one higher, because word 0 is the number of invocations.
         words[3] = words.len() as u32 + 1;
         off.words(&mut words);
         words[4] = words.len() as u32 + 1;
         along.words(&mut words);
         let blocks = [&updates.block, &out.block, &places];
-        // An update takes a turn of the loop, and of two walks one for each axis and one more.
+        // An update takes one iteration of the loop, and each of two walks takes one per axis and
+        // one more.
         let turns = 3 + positions.list.len().max(1) + along.list.len().max(1);
         let turns = turns as u32;
         in_parts(job, all, turns, |first, end| {
@@ -146,7 +149,7 @@ impl Work for Scatter {
     }
 }
 
-/// Calls `part` for parts of so many updates, each as long as an invocation may loop.
+/// Calls `part` for ranges of the updates, each as long as an invocation may loop.
 fn in_parts(
     job: &Job<'_>,
     updates: u32,
@@ -167,7 +170,7 @@ struct ScatterAxis {
     copy: Copy,
     kernel: Arc<Kernel>,
     axis: usize,
-    /// The places of updates, and what combines them.
+    /// The kernel that computes the offsets of updates, and the implementation that combines them.
     combined: Option<(Arc<Kernel>, Combined)>,
 }
 
@@ -241,7 +244,7 @@ impl Work for ScatterAxis {
 }
 
 impl ScatterAxis {
-    /// All updates.
+    /// All updates, as pieces.
     fn pieces(&self, job: &Job<'_>) -> Result<u64> {
         let (indices, updates) = (job.input(1)?, job.input(2)?);
         let length = indices.shape[self.axis].max(updates.shape[self.axis]) as u64;
@@ -249,7 +252,7 @@ impl ScatterAxis {
         Ok(length * (out.len() / out.shape[self.axis] as u64))
     }
 
-    /// Lanes do not keep the device busy, which goes through each of them otherwise.
+    /// True if there are too few lanes to keep the device busy with one invocation per lane.
     fn is_short_of_lanes(&self, job: &Job<'_>) -> Result<bool> {
         let out = job.output(0)?;
         let lanes = out.len() / out.shape[self.axis] as u64;

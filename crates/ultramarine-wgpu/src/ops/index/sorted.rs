@@ -1,4 +1,5 @@
-//! Scatters on GPUs: by atomic operations where the order of updates does not show, else by their places in order.
+//! Scatters on GPUs: by atomic operations if the order of updates cannot affect the result, otherwise sorted by
+//! their offsets.
 
 use super::{INDEX, kernel};
 use crate::dtype::{Dtype, Wgsl};
@@ -11,19 +12,19 @@ use std::sync::Arc;
 use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::schema::scatter;
 
-/// Combines updates whose places are known.
+/// Combines updates whose offsets are known.
 pub(super) enum Combined {
-    /// Each for itself.
+    /// Each update separately.
     Atomic(Arc<Kernel>),
-    /// Those of one place by one invocation, in their order.
+    /// One invocation combines the updates of one offset, in their order.
     Sorted(Passes, Arc<Kernel>),
-    /// Likewise in chunks, whose results are combined by the second kernel.
+    /// Likewise in chunks; the second kernel combines their results.
     Chunks {
-        /// The sort of places.
+        /// The sort of offsets.
         passes: Passes,
         /// The chunks.
         chunks: Arc<Kernel>,
-        /// Adds what is behind the first chunk of a place.
+        /// Adds the results of chunks after the first to an offset's result.
         rest: Arc<Kernel>,
         /// Bytes of a result.
         bytes: u64,
@@ -33,20 +34,20 @@ pub(super) enum Combined {
 /// `CHUNK` of `index.wgsl`.
 const CHUNK: u32 = 256;
 
-/// Updates, in pieces that each have a place.
+/// Updates, divided into pieces that each have an offset.
 pub(super) struct Updates<'a> {
     /// The updates.
     pub updates: &'a View<'a>,
     /// The combined tensor.
     pub out: &'a View<'a>,
-    /// The pieces, in order: where they are in the updates.
+    /// The offsets of the pieces in the updates, in order.
     pub pieces: Axes<1>,
-    /// Elements of a piece: output, updates.
+    /// Elements of a piece, with the strides of output and updates.
     pub piece: Axes<2>,
 }
 
 impl Combined {
-    /// For an op of SCATTER; `item` has the function `combine`.
+    /// The implementation for an operation of SCATTER; `item` contains the function `combine`.
     pub fn new(request: &OpRequest<'_>, op: u32, dtype: Dtype, item: &str) -> Result<Self> {
         let atomic = match op {
             scatter::SUM => Some("atomicAdd"),
@@ -73,7 +74,7 @@ impl Combined {
         let item = format!("alias U = {register};\n{item}");
         let key = "fn key_of(x: u32) -> u32 { return x; }";
         let passes = Passes::new(request, Dtype::Uint32, "u32", key)?;
-        // Extremes with a NaN depend on the order: they have no parts.
+        // Extremes with a NaN depend on the order, so they cannot be split into chunks.
         let call = match op {
             scatter::SET => "scatter_last(i);",
             scatter::SUM | scatter::PROD => {
@@ -90,7 +91,8 @@ impl Combined {
         Ok(Self::Sorted(passes, kernel(request, &[u, out], true, &item, call)?))
     }
 
-    /// Bytes of workspace for so many pieces of so many elements, with the places at its begin.
+    /// Bytes of workspace for `pieces` pieces of `each` elements. The workspace begins with the
+    /// offsets.
     pub fn workspace(&self, pieces: u64, each: u64) -> u64 {
         match self {
             Self::Atomic(_) => 4 * pieces,
@@ -102,14 +104,14 @@ impl Combined {
         }
     }
 
-    /// Enqueues it. The workspace begins with the places.
+    /// Enqueues it. The workspace begins with the offsets.
     pub fn run(&self, job: &Job<'_>, work: &Arc<Block>, of: &Updates<'_>) -> Result<()> {
         let (pieces, each) = (of.pieces.elements()?, of.piece.elements()?);
         let items = count([pieces.into(), each.into()])?;
         let words = |[keys, indices]: [u32; 2], lead: u64| {
             let mut words = vec![each, pieces, keys, indices, 0, lead as u32];
             of.pieces.words(&mut words);
-            // Word 0 is the number of invocations.
+            // The index in words is one higher, because word 0 is the number of invocations.
             words[4] = words.len() as u32 + 1;
             of.piece.words(&mut words);
             words
@@ -141,7 +143,7 @@ impl Combined {
     }
 }
 
-/// The first byte of the sort's workspace, behind the places.
+/// Offset of the sort's workspace, which comes after the pieces' offsets.
 fn sort_at(pieces: u64) -> u64 {
     (4 * pieces).next_multiple_of(8)
 }

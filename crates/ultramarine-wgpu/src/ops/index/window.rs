@@ -11,9 +11,9 @@ use ultramarine_abi::schema::{DynamicSliceAttrs, op};
 
 struct Window {
     kernel: Arc<Kernel>,
-    /// The axis of each start.
+    /// The axis of each start index.
     axes: Vec<usize>,
-    /// Of an update: what copies the source.
+    /// For an update, the copy of the source.
     update: Option<Copy>,
 }
 
@@ -65,7 +65,7 @@ impl Work for Window {
             let places = whole.shape[*axis] - shape[*axis] + 1;
             words.extend([places as u32, whole.strides[*axis] as u32]);
         }
-        // Word 0 is the number of invocations.
+        // The index in words is one higher, because word 0 is the number of invocations.
         words[4] = words.len() as u32 + 1;
         window.words(&mut words);
         let blocks = [&moved.block, &starts.block, &out.block];

@@ -1,4 +1,4 @@
-//! The kernel and the number of splits of a product, by its shape and the device.
+//! The choice of a product's kernel and number of splits, by its shape and the device.
 
 use super::matrices::Tile;
 use crate::dtype::Dtype;
@@ -8,86 +8,86 @@ use crate::ops::units;
 /// The family of a product's kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Method {
-    /// Blocks of 4 by 4 for each invocation, without shared memory: `block.wgsl`.
+    /// Blocks of 4 by 4 per invocation, without shared memory: `block.wgsl`.
     Block,
-    /// Square tiles for each workgroup: `tile.wgsl`.
+    /// Square tiles per workgroup: `tile.wgsl`.
     Tile {
         /// Rows and columns of a tile.
         side: u32,
     },
-    /// Tiles of halves by units: `matrices.wgsl`.
+    /// Tiles of half dtypes by matrix units: `matrices.wgsl`.
     Units {
         /// The tile.
         tile: Tile,
-        /// The maker of the products of units.
+        /// How units are multiplied.
         how: Units,
     },
-    /// Few rows of the first matrix: `few.wgsl`.
+    /// For few rows of the first matrix: `few.wgsl`.
     Few {
-        /// Rows of a workgroup.
+        /// Rows per workgroup.
         rows: u32,
-        /// The product is transposed, since its columns are few.
+        /// True if the product is transposed, because it has few columns.
         transposed: bool,
     },
 }
 
-/// The dimensions of a product, which decide its [`Choice`].
+/// The dimensions of a product, which determine its [`Choice`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// Products.
+    /// Number of products.
     pub batch: u64,
     /// Rows.
     pub m: u64,
     /// Columns.
     pub n: u64,
-    /// Elements of a sum.
+    /// Number of terms of a sum.
     pub k: u64,
 }
 
-/// The properties of a device and of the operands that bound a [`Choice`].
+/// The properties of a device and of the operands that limit a [`Choice`].
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// [`Properties::gpu_kernels`].
     pub gpu_kernels: bool,
     /// Bytes of shared memory.
     pub group_memory: u32,
-    /// Invocations that keep the device busy.
+    /// Number of invocations that keep the device busy.
     pub parallelism: u64,
-    /// Iterations of loops.
+    /// Maximum number of iterations of loops.
     pub iterations: u32,
-    /// [`Properties::units`], for matrices that are read in vectors of 8; none for others.
+    /// [`Properties::units`] for matrices that are read in vectors of 8; otherwise `None`.
     pub units: [Option<Units>; 2],
-    /// The second matrix is read along k.
+    /// True if the second matrix is read along k.
     pub along_k: bool,
 }
 
-/// The kernel of a product, and the division of its sums among workgroups.
+/// The kernel of a product, and how its sums are split among workgroups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choice {
     /// The kernel.
     pub method: Method,
-    /// Elements of k that a workgroup sums.
+    /// Length of the part of k that a workgroup sums.
     pub length: u64,
-    /// Parts of k of that length, whose sums are added by a second kernel.
+    /// Number of such parts of k. If there are several, a second kernel adds their sums.
     pub splits: u64,
 }
 
-/// Invocations of a workgroup of all methods but [`Method::Block`].
+/// Invocations of a workgroup, for all methods except [`Method::Block`].
 pub const GROUP: u32 = 256;
-/// Tiles of units, large and small, for second matrices that are read across k, and along it: on an H200 products of 4096
-/// took 743 us by the first, and 849 by the second (1453 by the first).
+/// Tiles of units, large and small, for second matrices that are read across k, and along it. On an H200, products of
+/// 4096 took 743 us across k, and 849 us along k with the tiles for it (1453 us with the other tiles).
 pub const TILES: [[Tile; 2]; 2] = [
     [Tile { sides: [128, 128], warps: [2, 2], depth: 32, buffers: 1 }, SMALL],
     [Tile { sides: [128, 128], warps: [2, 4], depth: 64, buffers: 1 }, SMALL],
 ];
 const SMALL: Tile = Tile { sides: [64, 64], warps: [2, 2], depth: 32, buffers: 2 };
-/// Most rows for which [`Method::Few`] is chosen.
+/// Maximum number of rows for which [`Method::Few`] is chosen.
 const FEW: u64 = 8;
-/// Elements of k of a split, where there are several: at least, and a multiple of them.
+/// If k is split, each part has at least this length, and is a multiple of it.
 const SPLIT: u64 = 256;
 
 impl Limits {
-    /// Those of a device.
+    /// The limits of a device.
     pub fn of(properties: &Properties) -> Self {
         Self {
             gpu_kernels: properties.gpu_kernels,
@@ -105,22 +105,24 @@ pub fn shared_bytes(dtype: Dtype) -> u32 {
     dtype.bytes().max(4) as u32
 }
 
-/// Steps of k between barriers of a tile.
+/// Length of k between two barriers of a tile.
 pub fn depth(side: u32) -> u32 {
     1024 / side
 }
 
-/// Buffers of a tile in shared memory: two, if elements are small.
+/// Number of a tile's buffers in shared memory: two if elements are small.
 pub fn sides(dtype: Dtype) -> u32 {
     if shared_bytes(dtype) == 4 { 2 } else { 1 }
 }
 
-/// Bytes of shared memory of a tile: both matrices along k, which takes the most.
+/// Bytes of shared memory of a tile. Both matrices are counted as read along k, which takes the
+/// most.
 fn tile_bytes(side: u32, dtype: Dtype) -> u32 {
     2 * sides(dtype) * side * (depth(side) / 4 + 1) * 4 * shared_bytes(dtype)
 }
 
-/// Workgroups of a product that is not split, or invocations of [`Method::Block`].
+/// Number of workgroups of a product that is not split; for [`Method::Block`], the number of
+/// invocations.
 fn groups(method: Method, Shape { batch, m, n, .. }: Shape) -> u64 {
     batch
         * match method {
@@ -129,7 +131,8 @@ fn groups(method: Method, Shape { batch, m, n, .. }: Shape) -> u64 {
             Method::Units { tile: Tile { sides: [rows, columns], .. }, .. } => {
                 m.div_ceil(rows.into()) * n.div_ceil(columns.into())
             }
-            // Columns by those of `few_columns`, of which there are more in a workgroup.
+            // In the transposed case, columns are counted as in `few_columns`, which has more of
+            // them per workgroup.
             Method::Few { rows, transposed } => {
                 let (m, n) = if transposed { (n, m) } else { (m, n) };
                 m.div_ceil(rows.into()) * n.div_ceil(128)
@@ -137,11 +140,11 @@ fn groups(method: Method, Shape { batch, m, n, .. }: Shape) -> u64 {
         }
 }
 
-/// Chooses.
+/// Chooses the kernel and the split.
 pub fn choose(shape: Shape, dtype: Dtype, limits: &Limits) -> Choice {
     let method = method(shape, dtype, limits);
     let k = shape.k.max(1);
-    // An iteration is 1 step of k at least.
+    // An iteration covers at least 1 element of k.
     let most = u64::from(limits.iterations);
     let wanted = match (method, limits.gpu_kernels) {
         (Method::Block, true) => limits.parallelism,
@@ -181,7 +184,8 @@ fn method(shape: Shape, dtype: Dtype, limits: &Limits) -> Method {
         }
     }
     let fits = |side| tile_bytes(side, dtype) <= limits.group_memory;
-    // Large tiles read less, if there are enough of them; the registers hold those of 4 bytes alone.
+    // Large tiles read less, if there are enough of them. Registers hold large tiles only for 4-byte
+    // elements.
     let large = Method::Tile { side: 128 };
     if shared_bytes(dtype) == 4 && fits(128) && 2 * groups(large, shape) >= wanted {
         return large;
@@ -250,7 +254,7 @@ mod tests {
         ] {
             assert_eq!(of(4096, 4096, dtype, &limits), Method::Tile { side: 128 }, "{dtype:?}");
         }
-        // Of 32 KiB there are too few for the deeper one.
+        // 32 KiB of shared memory are too little for the deeper tile.
         let small = Limits { group_memory: 32768, ..along };
         assert_eq!(of(4096, 4096, Dtype::Float16, &small), units(1));
     }
@@ -260,7 +264,7 @@ mod tests {
         let choice = choose(of(1, 128, 128, 65536), Dtype::Bfloat16, &GPU);
         assert_eq!(choice.method, Method::Tile { side: 64 });
         assert_eq!((choice.splits, choice.length), (64, 1024));
-        // No split is empty.
+        // No part of k is empty.
         for k in [1, 255, 256, 257, 1000, 5000, 100_000, 1_000_003] {
             for n in [9, 100, 1000] {
                 let Choice { length, splits, .. } = choose(of(1, n, n, k), Dtype::Float32, &GPU);

@@ -1,4 +1,5 @@
-//! The text of products of halves by units: `matrices.wgsl` with what depends on tiles.
+//! Generates the kernels that multiply half dtypes with matrix units: `matrices.wgsl`, with the
+//! parts that depend on tiles.
 
 use super::operand::Reading;
 use crate::dtype::Dtype;
@@ -9,7 +10,7 @@ use std::fmt::Write as _;
 
 const TEXT: &str = include_str!("../../../kernels/matmul/matrices.wgsl");
 
-/// Halves of a vector; rows in shared memory are longer by one.
+/// Elements of a vector. Lines in shared memory are longer by one vector.
 const EIGHT: u32 = 8;
 
 /// The tile of results that a workgroup computes.
@@ -17,11 +18,11 @@ const EIGHT: u32 = 8;
 pub struct Tile {
     /// Rows and columns.
     pub sides: [u32; 2],
-    /// Subgroups by row and by column.
+    /// Subgroups along rows and along columns.
     pub warps: [u32; 2],
-    /// Steps of k between barriers.
+    /// Length of k between two barriers.
     pub depth: u32,
-    /// Tiles in shared memory: where there are two, one is filled while the other is read.
+    /// Buffers in shared memory. If there are two, one is filled while the other is read.
     pub buffers: u32,
 }
 
@@ -31,7 +32,7 @@ impl Tile {
         32 * self.warps[0] * self.warps[1]
     }
 
-    /// How units of a matrix are loaded, and its vectors.
+    /// How units of a matrix are loaded, and the number of its vectors in shared memory.
     fn load(self, name: &'static str, left: bool, along_k: bool) -> (Load, u32) {
         let side = self.sides[usize::from(!left)];
         let (lines, length) = if along_k { (side, self.depth) } else { (self.depth, side) };
@@ -39,20 +40,21 @@ impl Tile {
         (Load { name, array: name, left, pitch, rows: left == along_k }, lines * pitch)
     }
 
-    /// Elements of `meet`: a unit for each subgroup.
+    /// Elements of `meet`, which has a unit for each subgroup.
     fn kept(self) -> u32 {
         self.threads() / 32 * UNIT * MEET
     }
 
-    /// Bytes of shared memory: both matrices along k, which takes the most, and the sums that are stored.
+    /// Bytes of shared memory: both matrices, counted as read along k, which takes the most, and the sums
+    /// that are stored.
     pub fn bytes(self) -> u32 {
         let vectors = self.load("tile_a", true, true).1 + self.load("tile_b", false, true).1;
         self.buffers * vectors * EIGHT * 2 + self.kept() * 4
     }
 }
 
-/// The program, without `job_of` of `words.wgsl`, for matrices of a dtype that are read along k or across it. They are bound
-/// behind the output.
+/// The program without `job_of` of `words.wgsl`, for matrices of a dtype that are read along k or across it. The matrices
+/// are bound after the output.
 pub fn program(
     (dtype, out): (Dtype, Dtype),
     reading: [Reading; 2],
@@ -64,7 +66,7 @@ pub fn program(
     let (b, size_b) = tile.load("tile_b", false, along[1]);
     let ([rows, columns], [warp_rows, warp_columns]) = (tile.sides, tile.warps);
     let (depth, threads) = (tile.depth, tile.threads());
-    // Units of a subgroup.
+    // Number of a subgroup's units.
     let units = [rows / warp_rows / UNIT, columns / warp_columns / UNIT];
     let [mut declare, mut fetch, mut clear, mut put, mut multiply, mut store] =
         [const { String::new() }; 6];
@@ -78,7 +80,7 @@ pub fn program(
         tile.buffers,
     );
     for (name, side, along_k, load) in [("a", rows, along[0], a), ("b", columns, along[1], b)] {
-        // Vectors of a line.
+        // Vectors per line.
         let line = if along_k { depth / EIGHT } else { side / EIGHT };
         let (outer, inner) = match along_k {
             true => (format!("v / {line}u"), format!("8u * (v % {line}u)")),
@@ -118,7 +120,7 @@ pub fn program(
             );
         }
     }
-    // Where unit `i` of a subgroup's side begins at step `k`.
+    // The start of unit `i` of a subgroup's side at step `k`.
     let place = |load: Load, along_k: bool, i: u32, k: u32| match along_k {
         true => UNIT * i * load.pitch + k / EIGHT,
         false => k * load.pitch + UNIT / EIGHT * i,
@@ -167,7 +169,7 @@ pub fn program(
         .group_body(threads, "matrices(g, local);")
 }
 
-/// The units of a subgroup, by row and column.
+/// The units of a subgroup, by row and column index.
 fn pairs([rows, columns]: [u32; 2]) -> impl Iterator<Item = (u32, u32)> {
     (0..rows).flat_map(move |i| (0..columns).map(move |j| (i, j)))
 }

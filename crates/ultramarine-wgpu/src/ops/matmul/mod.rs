@@ -1,5 +1,5 @@
-//! MATMUL. `choice.rs` chooses a kernel for the shape and the device, `source.rs` and `matrices.rs`
-//! write its text.
+//! MATMUL. `choice.rs` chooses a kernel for the shape and the device; `source.rs` and `matrices.rs`
+//! generate it.
 
 mod choice;
 mod matrices;
@@ -40,7 +40,8 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     if a.dtype == Dtype::Bool {
         return Err(Failure::unsupported("bool has no products of matrices"));
     }
-    // Read for what a later version may ask: products are exact to float32's rounding, which every precision allows.
+    // The attributes are only decoded to reject values of later versions: products are exact to float32's rounding,
+    // which every precision allows.
     request.attributes::<PrecisionAttrs>()?;
     request.computes(&[a.dtype])?;
     let matmul = Matmul {
@@ -48,7 +49,7 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
         kernels: Mutex::default(),
         merge: Deferred::new(source::merge(a.dtype)),
     };
-    // An error now if it does not compile, where there is one kernel.
+    // If there is only one kernel, compiling it now reports errors early.
     let properties = &request.device.context.properties;
     if !properties.gpu_kernels || a.dtype == Dtype::Complex64 {
         let reading = [Reading { along_k: true, vector: false }; 2];
@@ -58,18 +59,18 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     Ok(Box::new(matmul))
 }
 
-/// A product of a command, transposed if that is its method.
+/// A command's product, transposed if its method requires it.
 struct Product {
     choice: Choice,
     variant: Variant,
-    /// Of the batch: sizes, and strides of the matrices as they are multiplied.
+    /// The batch: sizes, and strides of the matrices in the order in which they are multiplied.
     axes: Vec<(i64, [i64; 2])>,
-    /// Rows, columns.
+    /// Rows and columns.
     shape: [i64; 2],
     k: i64,
-    /// Steps across k and along k of both matrices.
+    /// Strides across k and along k of both matrices.
     steps: [(i64, i64); 2],
-    /// Numbers of the inputs.
+    /// Indices of the inputs.
     inputs: [usize; 2],
     results: u64,
 }
@@ -135,7 +136,7 @@ impl Matmul {
         })
     }
 
-    /// Enqueues a product to a tensor, or its splits to the workspace.
+    /// Enqueues a product into a tensor, or its splits into the workspace.
     fn multiply(&self, job: &Job<'_>, product: &Product, out: &View<'_>, apart: u64) -> Result<()> {
         let Product { choice, variant, .. } = product;
         let batch = product.axes.len();
@@ -200,7 +201,7 @@ impl Work for Matmul {
             View { block, offset: 0, misaligned: 0, dtype, shape: out.shape, strides: &strides };
         self.multiply(job, &product, &parts, product.results)?;
         let merge = self.merge.get(&job.device.programs)?;
-        // Sums are numbered in 32 bits.
+        // Sums are numbered with 32 bits.
         count([product.choice.splits as i64, product.results as i64])?;
         let mut words = vec![product.choice.splits as u32, product.results as u32];
         let axes = Axes::join([out.offset], out.axes().map(|(n, stride)| (n, [stride])));

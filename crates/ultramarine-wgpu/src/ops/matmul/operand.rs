@@ -1,30 +1,31 @@
-//! How the kernels with shared memory read a matrix: 4 elements at once, along k or across it.
+//! How kernels with shared memory read a matrix: 4 elements at once, along k or across it.
 
 use crate::shader::vector::FOUR;
 
-/// The way in which a kernel with shared memory reads a matrix.
+/// How a kernel with shared memory reads a matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Reading {
-    /// Along k; else across it, along rows of the first matrix and columns of the second.
+    /// True for along k; false for across it, which is along rows of the first matrix and columns
+    /// of the second.
     pub along_k: bool,
-    /// 4 elements in one load.
+    /// True if one load reads 4 elements.
     pub vector: bool,
 }
 
 /// A matrix of a product: sizes and strides in elements.
 pub struct Matrix<'a> {
-    /// Across k.
+    /// Size and stride across k.
     pub outer: (i64, i64),
-    /// Along k.
+    /// Size and stride along k.
     pub inner: (i64, i64),
-    /// The first element.
+    /// Offset of the first element.
     pub offset: i64,
     /// Strides of the batch.
     pub batch: &'a [i64],
 }
 
 impl Reading {
-    /// The reading of a matrix.
+    /// How a matrix is read.
     pub fn of(matrix: &Matrix<'_>) -> Self {
         Self { along_k: Self::along_k(matrix), vector: Self::lies_in(matrix, FOUR) }
     }
@@ -34,7 +35,7 @@ impl Reading {
         step(matrix.inner) <= step(matrix.outer)
     }
 
-    /// A matrix can be read in vectors of so many elements.
+    /// True if a matrix can be read in vectors of `width` elements.
     pub fn lies_in(matrix: &Matrix<'_>, width: i64) -> bool {
         let (along, other) = match Self::along_k(matrix) {
             true => (matrix.inner, matrix.outer),
@@ -67,7 +68,7 @@ mod tests {
         assert_eq!(reading((5, 8), (8, 1), 2, &[]), scalar);
         assert_eq!(reading((5, 8), (8, 1), 0, &[2]), scalar);
         assert_eq!(reading((5, 8), (8, -1), 0, &[]), scalar);
-        // A row is read along itself whatever its stride is.
+        // With a single row, the matrix is read along the row, whatever its stride is.
         assert_eq!(reading((1, 1), (8, 1), 0, &[]), along);
         assert_eq!(reading((8, 1), (1, 1), 0, &[]), Reading { along_k: false, vector: true });
     }

@@ -1,4 +1,4 @@
-//! The text of products' kernels: the parts that depend on dtypes and on tiles.
+//! Generates the kernels of products: the parts that depend on dtypes and tiles.
 
 use super::choice::{GROUP, Method, depth, sides};
 use super::matrices;
@@ -17,7 +17,7 @@ const FEW: &str = include_str!("../../../kernels/matmul/few.wgsl");
 const JOB: &str = "struct Job { row: u32, column: u32, place: vec3<u32>, first: u32, end: u32 }";
 const PARTS: [&str; 4] = ["x", "y", "z", "w"];
 
-/// The variant of a product's kernel. Its source is made for it at the first use.
+/// The variant of a product's kernel. Its source is generated at its first use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Variant {
     /// The method.
@@ -28,7 +28,7 @@ pub struct Variant {
     pub out: Dtype,
 }
 
-/// The dtype of the sums of splits.
+/// The dtype in which splits are summed.
 pub fn sum_of(dtype: Dtype) -> Dtype {
     match dtype.register() {
         "f32" => Dtype::Float32,
@@ -38,19 +38,19 @@ pub fn sum_of(dtype: Dtype) -> Dtype {
     }
 }
 
-/// Adds splits of sums.
+/// The kernel that adds the sums of splits.
 pub fn merge(dtype: Dtype) -> Source {
     let tensors = [Tensor { name: "part", dtype: sum_of(dtype) }, Tensor { name: "out", dtype }];
     Program::new(&tensors).library(WORDS).item(JOB).body("merge_splits(i);").build()
 }
 
 impl Variant {
-    /// The matrices that are read as vectors, which are bound behind the others.
+    /// The matrices that are read as vectors. They are bound after the others.
     pub fn vectors(&self) -> [bool; 2] {
         let vectors = self.reading.map(|reading| reading.vector);
         match (self.method, self.reading[1].along_k) {
             (Method::Block, _) => [false; 2],
-            // Across k, elements of the first matrix are taken one by one.
+            // Across k, the first matrix is read one element at a time.
             (Method::Few { .. }, false) => [false, vectors[1]],
             (Method::Few { .. }, true) => [vectors[0] && self.reading[0].along_k, vectors[1]],
             (Method::Tile { .. }, _) => vectors,
@@ -58,7 +58,7 @@ impl Variant {
         }
     }
 
-    /// Its program, for matrices of a dtype.
+    /// The program, for matrices of a dtype.
     pub fn source(&self, dtype: Dtype) -> Source {
         if let Method::Units { tile, how } = self.method {
             let program = matrices::program((dtype, self.out), self.reading, tile, how);
@@ -98,7 +98,7 @@ impl Variant {
         program.build()
     }
 
-    /// `tile.wgsl` for tiles of a side.
+    /// `tile.wgsl` for tiles with a given side.
     fn tile(&self, dtype: Dtype, side: u32) -> String {
         let [a, b] = self.reading.map(|reading| reading.along_k);
         let (depth, halves, sides) = (depth(side), side / 64, sides(dtype));
@@ -140,7 +140,7 @@ impl Variant {
                  fn put_{name}(local: u32) -> u32 {{ return {put}; }}\n"
             );
         }
-        // Rows of a warp and of its lanes, and likewise columns.
+        // Rows of a warp and of its lanes, and likewise their columns.
         let (h, p) = (halves, pitch);
         let function = |name: &str, value: String| {
             format!("fn {name}(warp: u32, lane: u32) -> u32 {{ return {value}; }}\n")
@@ -187,7 +187,7 @@ impl Variant {
     }
 }
 
-/// `s + a * b`: floats may round once, as GPUs do in one instruction.
+/// `s + a * b`. Floats may be rounded only once, because GPUs compute it in one instruction.
 fn fused(dtype: Dtype, s: &str, a: &str, b: &str) -> String {
     match dtype.is_real() {
         true => format!("{s} = fma({a}, {b}, {s});\n"),
@@ -195,14 +195,14 @@ fn fused(dtype: Dtype, s: &str, a: &str, b: &str) -> String {
     }
 }
 
-/// The multiply-adds of DEPTH steps.
+/// The multiply-adds of DEPTH elements of k.
 fn accumulate(dtype: Dtype, (side, a, b): (u32, bool, bool)) -> String {
     let (depth, h) = (depth(side), side / 64);
     let (pitch, across) = (depth / 4 + 1, side / 4);
     let mut text = String::new();
     for q in 0..depth / 4 {
         text += "{\n";
-        // Vectors along k hold 4 steps.
+        // Vectors along k hold 4 elements of k.
         for i in 0..4 * h {
             if a {
                 _ = writeln!(text, "let a{i} = tile_a[from_a + {}u];", 4 * i * pitch + q);
@@ -245,7 +245,7 @@ fn accumulate(dtype: Dtype, (side, a, b): (u32, bool, bool)) -> String {
     text
 }
 
-/// `few.wgsl` for so many rows.
+/// `few.wgsl` for a given number of rows.
 fn few(dtype: Dtype, rows: u32, kernel: &str) -> String {
     let register = dtype.register();
     let dot = kernel == "few_dot";
@@ -284,7 +284,7 @@ fn few(dtype: Dtype, rows: u32, kernel: &str) -> String {
     };
     let text =
         format!("const ROWS: u32 = {rows}u;\nvar<workgroup> sums: array<{shared}, {GROUP}>;\n");
-    // The kernel of the other direction is left out.
+    // The kernel of the other direction is omitted.
     let mut library = crate::shader::library::Library::default();
     library.add(FEW);
     let used = library.used_by(&format!("{kernel} {meet}"));

@@ -1,4 +1,4 @@
-//! CROSS_ENTROPY and its gradient: any strides.
+//! CROSS_ENTROPY and its gradient, with any strides.
 
 use super::CHOSEN;
 use super::rows::{Rows, Team, functions_of};
@@ -14,12 +14,12 @@ use ultramarine_abi::helper::{Failure, Result};
 
 const CROSS_ENTROPY: &str = include_str!("../../../kernels/native/cross_entropy.wgsl");
 
-/// The dtype in which sums are.
+/// The dtype in which sums are computed.
 fn accumulated(dtype: Dtype) -> Dtype {
     if dtype == Dtype::Float64 { dtype } else { Dtype::Float32 }
 }
 
-/// Checks the dtypes behind the logits, and of the outputs.
+/// Checks the dtypes of the inputs after the logits, and of the outputs.
 fn check(request: &OpRequest<'_>, behind: &[Dtype], outputs: &[Dtype]) -> Result<()> {
     let dtypes = request.inputs.iter().skip(1).map(|desc| desc.dtype);
     let found = request.outputs.iter().map(|desc| desc.dtype);
@@ -67,7 +67,7 @@ impl Work for CrossEntropy {
         if lines.iter().any(|view| view.shape != &logits.shape[..1]) {
             return Err(Failure::invalid("logits, targets and losses of different shapes"));
         }
-        // One element of each for a whole row.
+        // These tensors have one element for a whole row.
         let steps = lines.map(|view| [view.strides[0], 0]);
         let mut views: Vec<View<'_>> = vec![logits.clone()];
         let wide = lines.into_iter().zip(&steps);

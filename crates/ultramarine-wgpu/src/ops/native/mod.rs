@@ -1,4 +1,5 @@
-//! Operations that no grade asks for, as kernels of their own rather than composed of others.
+//! Operations that no conformance grade requires. They have kernels of their own instead of being
+//! composed of other operations.
 
 mod attention;
 mod cross_entropy;

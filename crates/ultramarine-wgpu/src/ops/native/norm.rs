@@ -1,4 +1,4 @@
-//! RMS_NORM and LAYER_NORM: any strides.
+//! RMS_NORM and LAYER_NORM, with any strides.
 
 use super::rows::{Rows, Team};
 use super::variants::Variants;
@@ -10,11 +10,11 @@ use ultramarine_abi::helper::{Failure, Result};
 
 const NORM: &str = include_str!("../../../kernels/native/norm.wgsl");
 
-/// A layer's norm if it has a bias.
+/// A norm along rows; with a bias, it is a layer norm.
 pub struct Norm {
-    /// Of all tensors.
+    /// The dtype of all tensors.
     pub dtype: Dtype,
-    /// There is a bias.
+    /// True if there is a bias.
     pub bias: bool,
     kernels: Variants<Team>,
 }
@@ -27,7 +27,8 @@ pub fn prepare(request: &OpRequest<'_>, bias: bool) -> Result<Box<dyn Work>> {
     Ok(Box::new(norm))
 }
 
-/// The kernel of a norm whose tensors but the first, which `load_a` reads, are `out`, `weight` and `bias`.
+/// The kernel of a norm. `load_a` reads the first tensor; the other tensors are `out`, `weight` and
+/// `bias`.
 pub fn source(program: Program<'_>, dtype: Dtype, bias: bool, team: Team) -> Source {
     let mut items = format!("const CENTERED: bool = {bias};\n");
     let function = match team.held {
@@ -51,7 +52,7 @@ pub fn source(program: Program<'_>, dtype: Dtype, bias: bool, team: Team) -> Sou
 }
 
 impl Norm {
-    /// The norm of inputs like these.
+    /// The norm for inputs with these descriptions.
     pub fn new(bias: bool, inputs: &[Desc], out: Desc) -> Result<Self> {
         let dtype = out.dtype;
         if !dtype.is_real() || inputs.iter().any(|d| d.dtype != dtype) {
@@ -86,7 +87,7 @@ impl Norm {
         team.launch(job, &kernel, &blocks, (&rows, self.number(epsilon)), &[])
     }
 
-    /// Epsilon as the kernels have it.
+    /// Epsilon in the form that kernels use.
     pub fn number(&self, epsilon: u64) -> u64 {
         match self.dtype {
             Dtype::Float64 => epsilon,

@@ -1,4 +1,4 @@
-//! ROPE: any strides.
+//! ROPE, with any strides.
 
 use crate::dtype::{Dtype, Wgsl};
 use crate::launch::{Axes, Device, Forms, Job, Once, OpRequest, View, Work, places};
@@ -9,7 +9,8 @@ use std::sync::Arc;
 use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::schema::RopeAttrs;
 
-/// Words in front of the layout: how far the elements of a pair are apart, in x and in the output, and 1 for the inverse.
+/// Number of words before the layout: the distances between the elements of a pair, in x and in the output, and 1 for the
+/// inverse rotation.
 const WORDS: u32 = 3;
 /// Rotates a pair. Every product is rounded.
 const ROTATE: &str = "let left = R(load_x(at2));
@@ -22,7 +23,7 @@ store_out(at3 + word(2u), left * s + right * c);";
 struct Rope {
     kernels: Forms<Kernel>,
     dtype: Dtype,
-    /// Moves what is behind the pairs.
+    /// Moves the elements after the pairs.
     rest: Copy,
     pairs: i64,
     traditional: bool,
@@ -53,12 +54,12 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
         traditional: attributes.traditional != 0,
         inverse: attributes.inverse != 0,
     };
-    // An error now if it does not compile.
+    // Compiling now reports errors early.
     rope.kernel(request.device, 1)?;
     Ok(Box::new(rope))
 }
 
-/// Angles of float16 and bfloat16 are float32.
+/// The dtype of angles: for float16 and bfloat16 it is float32.
 fn angles(dtype: Dtype) -> Dtype {
     if dtype.is_half() { Dtype::Float32 } else { dtype }
 }
@@ -112,7 +113,7 @@ impl Work for Rope {
     }
 }
 
-/// The part of that shape behind so many elements of the last axis.
+/// The part of a view after the first elements of the last axis.
 fn part<'s>(view: &View<'s>, shape: &'s [i64], elements: i64) -> View<'s> {
     let step = view.strides.last().map_or(0, |step| step * elements);
     View { shape, offset: view.offset + step, ..view.clone() }

@@ -1,4 +1,4 @@
-//! Operations along rows, by `rows.wgsl`: how rows are shared and walked.
+//! Operations along rows, by `rows.wgsl`: how rows are divided among invocations and walked.
 
 use crate::dtype::{Dtype, Wgsl};
 use crate::functions;
@@ -17,46 +17,50 @@ const ROWS: &str = include_str!("../../../kernels/native/rows.wgsl");
 /// Functions of teams.
 pub const TEAM: &str = include_str!("../../../kernels/native/team.wgsl");
 
-/// Tensors of an operation at most.
+/// Maximum number of tensors of an operation.
 pub const TENSORS: usize = 4;
-/// Where the words behind the layout of the rows begin.
+/// The index of the first word after the layout of the rows.
 pub const BEHIND: &str = "14u + 5u * word(9u)";
-/// Vectors of a member that stay in registers, and of a small team where rows are few.
+/// Vectors per member that stay in registers; the second number is for small teams if there are few
+/// rows.
 const HELD: u32 = 8;
 const HELD_FEW: u32 = 4;
-/// Invocations of a small, a middle, a large, and the largest team; groups have those of a large one at least.
+/// Invocations of a small, a middle, a large, and the largest team. Workgroups have at least as many as a
+/// large team.
 const TEAMS: [u32; 4] = [32, 128, 256, 1024];
-/// Elements of rows that are too many for one invocation, also where barriers are dear, and for a large team.
+/// Elements of rows that are too long for one invocation, even if barriers are slow; and for a large team.
 const LONG: u32 = 4096;
 const MOST: u32 = 65536;
-/// Loops over a row in an operation, and some turns for the team's.
+/// Loops over a row in an operation, and additional iterations for the team.
 const PASSES: u32 = 3;
 const MORE_TURNS: u32 = 100;
 
 /// The invocations that share a row, and how they read it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Team {
-    /// Invocations of a row.
+    /// Invocations per row.
     pub members: u32,
-    /// Invocations of a group; of members alone as many as elsewhere.
+    /// Invocations of a workgroup. If each row has a single member, it is the usual number.
     pub size: u32,
-    /// Vectors of 4 elements of each that stay in registers; 0: elements are read again.
+    /// Vectors of 4 elements per member that stay in registers. 0 means that elements are read
+    /// again.
     pub held: u32,
-    /// All tensors that are walked are read and written in vectors.
+    /// True if all walked tensors are read and written in vectors.
     pub vectors: bool,
-    /// The elements of a row lie along several axes.
+    /// True if the elements of a row extend along several axes.
     pub walked: bool,
 }
 
 impl Team {
-    /// The team for a command's rows. Refuses those for which the driver's loops are too short.
+    /// The team for a command's rows. Fails if the driver limits loops to too few iterations.
     pub fn of(properties: &Properties, rows: &Rows) -> Result<Self> {
         let most = 1 << properties.group_size.max(1).ilog2();
         let [small, middle, large, largest] = TEAMS.map(|members| members.min(most));
-        // Neighbours with a row each, where it is they that lie together.
+        // If adjacent rows are contiguous in memory, each invocation has its own row, and adjacent
+        // invocations have adjacent rows.
         let alone = rows.lie_together() && u64::from(rows.rows) * 4 >= properties.parallelism();
         let vectors_of = |members: u32| rows.elements.div_ceil(FOUR as u32 * members);
-        // Smaller teams wait less for each other, and have more loads under way.
+        // Members of smaller teams wait less for each other, and have more loads in flight.
         let many = |members: u32| {
             u64::from(rows.rows) * u64::from(members) * 2 >= properties.parallelism()
         };
@@ -81,12 +85,12 @@ impl Team {
         Ok(Self { members, size, held, vectors: false, walked: rows.walked() })
     }
 
-    /// The team, which reads and writes the first tensors in vectors if it holds their rows.
+    /// The same team. It reads and writes the first tensors in vectors if their rows allow it.
     pub fn with_vectors(self, rows: &Rows, tensors: usize) -> Self {
         Self { vectors: self.held > 0 && rows.in_vectors(tensors), ..self }
     }
 
-    /// Gives a program the tensors that are walked, in the form in which they are read.
+    /// Adds the walked tensors to a program, declared as vectors or as elements.
     pub fn tensors<'a>(self, program: Program<'a>, tensors: &[Tensor]) -> Program<'a> {
         match self.vectors {
             true => tensors.iter().fold(program, |program, tensor| {
@@ -96,8 +100,8 @@ impl Team {
         }
     }
 
-    /// Functions `take_NAME` that give 4 elements of a row from a number on, of tensors with their places, and `give_out`,
-    /// if `out` is written.
+    /// Functions `take_NAME`, which return 4 elements of a row from an index on, for tensors and their locations; and
+    /// `give_out`, if `out` is written.
     pub fn takes(self, dtype: Dtype, read: &[(&str, u32)], out: bool) -> String {
         let mut text = String::new();
         let parts = ["x", "y", "z", "w"];
@@ -147,7 +151,8 @@ impl Team {
         text
     }
 
-    /// Gives a program what it needs to call `function` for each row. `tensors` are those that are walked.
+    /// Adds everything to a program that it needs to call `function` for each row. `tensors` are the
+    /// walked ones.
     pub fn program<'a>(
         self,
         program: Program<'a>,
@@ -193,7 +198,7 @@ impl Team {
         program.group_body(size, &text)
     }
 
-    /// Enqueues a kernel for rows, with a number for it, and `more` words behind the others.
+    /// Enqueues a kernel for rows, with a scalar for it, and `more` words after the others.
     pub fn launch(
         self,
         job: &Job<'_>,
@@ -211,7 +216,7 @@ impl Team {
     }
 }
 
-/// Gives a program the type R of registers, and the exponential and the logarithm of it.
+/// Adds the register type R to a program, and its exponential and logarithm.
 pub fn functions_of(mut program: Program<'_>, dtype: Dtype) -> Program<'_> {
     let wide = dtype == Dtype::Float64;
     let functions: Vec<_> =
@@ -227,7 +232,7 @@ pub fn functions_of(mut program: Program<'_>, dtype: Dtype) -> Program<'_> {
     ))
 }
 
-/// The items that `team_sum` and `team_max` need besides the type R.
+/// The declarations that `team_sum` and `team_max` need in addition to the type R.
 pub fn team_items(members: u32, size: u32) -> String {
     let parts = 1 << (members.ilog2() / 2);
     format!(
@@ -237,15 +242,15 @@ pub fn team_items(members: u32, size: u32) -> String {
     )
 }
 
-/// The rows of a command's tensors, of which there are [`TENSORS`] at most.
+/// The rows of a command's tensors, of which there are at most [`TENSORS`].
 pub struct Rows {
     /// Number of rows.
     pub rows: u32,
     /// Elements of a row.
     pub elements: u32,
-    /// Rows, by their first elements.
+    /// The axes across rows, with the rows' first elements.
     kept: Axes<TENSORS>,
-    /// A row.
+    /// The axes along a row.
     along: Axes<TENSORS>,
 }
 
@@ -265,27 +270,28 @@ impl Rows {
         Ok(Self { rows: kept.elements()?, elements: along.elements()?, kept, along })
     }
 
-    /// The words behind the first; what is appended to them begins at [`BEHIND`] unless the rows are walked.
+    /// The words after the first. Words that are appended to them begin at [`BEHIND`], unless the rows are
+    /// walked.
     fn words(&self, number: u64) -> Vec<u32> {
         let mut words = vec![self.rows, self.elements, number as u32, (number >> 32) as u32];
         let steps = self.along.list.first().map_or([0; TENSORS], |(_, steps)| *steps);
         words.extend(steps.map(|step| step as u32));
         self.kept.words(&mut words);
         if self.walked() {
-            // Word 0 is the number of groups.
+            // The index in words is one higher, because word 0 is the number of workgroups.
             words[4] = words.len() as u32 + 1;
             self.along.words(&mut words);
         }
         words
     }
 
-    /// The rows of the first tensor lie together, but the elements of a row do not.
+    /// True if adjacent rows of the first tensor are contiguous, but the elements of a row are not.
     fn lie_together(&self) -> bool {
         let step = |axes: &Axes<TENSORS>| axes.list.last().map(|(_, steps)| steps[0].abs());
         step(&self.kept) == Some(1) && step(&self.along).is_some_and(|step| step > 1)
     }
 
-    /// The elements of the first tensors' rows lie side by side, from multiples of 4 on.
+    /// True if the rows of the first `tensors` tensors are contiguous, and aligned to 4 elements.
     fn in_vectors(&self, tensors: usize) -> bool {
         let fours = |n: i64| n % FOUR == 0;
         let [(n, steps)] = self.along.list[..] else { return false };

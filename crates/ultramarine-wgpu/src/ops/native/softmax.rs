@@ -1,4 +1,4 @@
-//! SOFTMAX and LOGSUMEXP: any axes, any strides.
+//! SOFTMAX and LOGSUMEXP, along any axes and with any strides.
 
 use super::rows::{Rows, Team};
 use super::variants::Variants;
@@ -15,7 +15,7 @@ pub const SOFTMAX: &str = include_str!("../../../kernels/native/softmax.wgsl");
 struct Softmax {
     dtype: Dtype,
     axes: u64,
-    /// The elements are wanted, or else their sum.
+    /// True if the elements are computed (softmax), false if their sum is (logsumexp).
     elements: bool,
     kernels: Variants<Team>,
 }
@@ -37,7 +37,7 @@ pub(super) fn source(dtype: Dtype, elements: bool, team: Team) -> Source {
     let program = Program::new(&[]).library(SOFTMAX);
     let program = match elements {
         true => team.tensors(program, &[a, out]),
-        // Of them `a` alone may be of vectors, which come last.
+        // Only `a` may be read as vectors, which are bound last.
         false if team.vectors => team.tensors(program.tensors(&[out]), &[a]),
         false => program.tensors(&[a, out]),
     };

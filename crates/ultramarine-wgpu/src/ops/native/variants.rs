@@ -1,4 +1,4 @@
-//! Kernels of an operation that differ by sizes and layouts of commands.
+//! Kernels of an operation that depend on the sizes and layouts of commands.
 
 use crate::context::lock;
 use crate::launch::Device;

@@ -1,4 +1,4 @@
-//! How a reduction is walked and cut.
+//! How a reduction is walked and divided.
 
 use crate::hal::Properties;
 use crate::launch::{Axes, Device, TICKETS, View, split_axes};
@@ -6,19 +6,20 @@ use crate::shader::vector::FOUR;
 use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::status;
 
-/// Elements of a segment at least, where an invocation makes one.
+/// Minimum number of elements of a segment that a single invocation reduces.
 const SEGMENT: u64 = 2048;
 /// Invocations of a workgroup of `group.wgsl`.
 pub(super) const GROUP: u32 = 256;
-/// Elements that a lane of a workgroup takes in a turn.
+/// Elements that a lane of a workgroup processes per iteration.
 const TURN: u64 = 16;
-/// Segments of an output that one invocation adds.
+/// Maximum number of an output's segments that one invocation adds.
 const FEW: u32 = 32;
 
-/// How the elements of a reduction are shared out. Depends on the shape and on the device alone, since results do.
+/// How the elements of a reduction are divided. The division affects results, so it depends only on the shape and
+/// the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Cut {
-    /// Lanes of a segment; 1 where an invocation makes one.
+    /// Lanes per segment; 1 if a single invocation reduces it.
     lanes: u32,
     /// Elements of a segment.
     length: u64,
@@ -29,36 +30,38 @@ struct Cut {
 struct Problem {
     outputs: u64,
     count: u64,
-    /// The innermost axis is reduced.
+    /// True if the innermost axis is reduced.
     rows: bool,
 }
 
 impl Cut {
-    /// For invocations without shared memory. `axes` are those that are walked, `cuts` allows segments.
+    /// For invocations without shared memory. `axes` is the number of walked axes; `cuts` allows
+    /// several segments.
     fn serial(of: Problem, axes: u32, cuts: bool, properties: &Properties) -> Self {
-        // Segments until the device has enough to do.
+        // Enough segments to keep the device busy.
         let wanted = properties.parallelism().div_ceil(of.outputs);
         let most = if cuts { of.count.div_ceil(SEGMENT) } else { 1 };
         let length = of.count.div_ceil(wanted.min(most).max(1));
-        // Each element may take a turn of the outer loop, two of the inner one, and of the walk one for each axis and one more.
+        // Each element may take one iteration of the outer loop, two of the inner loop, and in the walk one per axis and one
+        // more.
         let turns = 4 + axes.max(1);
         Self { lanes: 1, length: length.min((properties.iterations / turns).into()) }
     }
 
     /// For workgroups with shared memory.
     fn grouped(of: Problem, parallelism: u64) -> Self {
-        // Rows are read along lanes, columns along outputs, 64 bytes at least. A lane has 4 loads under way, and so many lanes of
-        // rows fill the GPU. Few outputs leave room for more lanes.
+        // Rows are read along lanes, and columns along outputs; at least 64 bytes are read together. A lane has 4 loads in
+        // flight, and this number of lanes per row fills the GPU. If there are few outputs, more lanes are possible.
         let base = if of.rows { 64 } else { 16 };
         let room = u64::from(GROUP) / of.outputs.next_power_of_two().min(GROUP.into());
         let useful = of.count.div_ceil(FOUR as u64).next_power_of_two();
         let lanes = room.max(base).min(useful);
         let turn = TURN * lanes;
-        // Twice as many as keep the device busy, for their ends do not meet; four turns for each at least. Where one for each
-        // output does, a second kernel would take longer.
+        // There are twice as many lanes as keep the device busy, because lanes do not end at the same time. Each has at least
+        // four iterations. If one segment per output is enough, a second kernel would take longer.
         let wanted = match of.outputs * lanes >= parallelism {
             true => 1,
-            // Whole workgroups, whose last one merges, are cheap enough to be more.
+            // Whole workgroups, the last of which merges, are cheap, so there can be more of them.
             false if lanes == u64::from(GROUP) => (4 * parallelism).div_ceil(of.outputs * lanes),
             false => (2 * parallelism).div_ceil(of.outputs * lanes),
         };
@@ -75,11 +78,11 @@ impl Cut {
 pub(super) struct Fold {
     pub outputs: u32,
     pub segments: u32,
-    /// Elements may be read 4 at once.
+    /// True if 4 elements may be read at once.
     pub vectors: bool,
     count: u32,
     cut: Cut,
-    /// Lanes lie together in memory, rather than outputs.
+    /// True if lanes are contiguous in memory, false if outputs are.
     lanes_first: bool,
     kept: Axes<2>,
     reduced: Axes<1>,
@@ -88,7 +91,7 @@ pub(super) struct Fold {
 /// The strategies that a reduction may use.
 #[derive(Clone, Copy)]
 pub(super) struct Allowed {
-    /// Segments.
+    /// Several segments per output.
     pub cuts: bool,
     /// Workgroups with shared memory.
     pub grouped: bool,
@@ -141,23 +144,23 @@ impl Fold {
         (self.outputs * self.segments).div_ceil(GROUP / self.cut.lanes)
     }
 
-    /// A workgroup has one segment, and there is a ticket for each output.
+    /// True if each workgroup has one segment, and there is a ticket for each output.
     pub fn is_single(&self) -> bool {
         self.segments > 1 && self.cut.lanes == GROUP && self.outputs <= TICKETS
     }
 
-    /// The segments of an output are so many that a workgroup adds them.
+    /// True if an output has so many segments that a workgroup adds them.
     pub fn merges_many(&self) -> bool {
         self.segments > FEW
     }
 
-    /// The words of `fold.wgsl` behind the number of invocations.
+    /// The words of `fold.wgsl` after the number of invocations.
     pub fn words(&self) -> Vec<u32> {
         let Cut { lanes, length } = self.cut;
         let mut words = vec![self.outputs, self.count, length as u32, self.segments, 0];
         words.extend([lanes, self.lanes_first.into()]);
         self.kept.words(&mut words);
-        // Word 0 is the number of invocations.
+        // The index in words is one higher, because word 0 is the number of invocations.
         words[4] = words.len() as u32 + 1;
         self.reduced.words(&mut words);
         words
@@ -177,7 +180,7 @@ mod tests {
         assert_eq!(cut(4096, 4096, true), (64, 4096));
         assert_eq!(cut(4096, 4096, false), (16, 4096));
         assert_eq!(cut(1, 1 << 24, true), (256, 1 << 14));
-        // Three columns have 64 lanes, short rows one or two.
+        // Three columns have 64 lanes, and short rows have one or two.
         assert_eq!(cut(3, 1 << 20, false).0, 64);
         assert_eq!((cut(1 << 20, 4, true).0, cut(1 << 20, 5, true).0), (1, 2));
     }

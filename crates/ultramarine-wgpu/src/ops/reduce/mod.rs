@@ -27,38 +27,38 @@ const SHARED: &str = include_str!("../../../kernels/reduce/group.wgsl");
 /// The work of REDUCE and ARG_REDUCE: kernels that reduce segments, and kernels that merge the
 /// segments of an output.
 pub struct Reduce {
-    /// A segment for each invocation, or for the lanes of a workgroup.
+    /// Reduces segments, each by an invocation or by the lanes of a workgroup.
     each: Deferred,
-    /// Likewise for lanes that read vectors of a tensor.
+    /// Likewise, with lanes that read vectors of a tensor.
     vectors: Option<Deferred>,
-    /// The segments of an output by one invocation.
+    /// Merges an output's segments by one invocation.
     merge: Deferred,
-    /// Likewise by a workgroup.
+    /// Merges an output's segments by a workgroup.
     merge_many: Option<Deferred>,
-    /// Segments by a workgroup each, whose last one merges them.
+    /// Reduces segments by one workgroup each; the last workgroup merges them.
     single: Option<Single>,
     allowed: Allowed,
     axes: u64,
-    /// Bytes of a partial result; of ARG_REDUCE those of an index.
+    /// Bytes of a partial result; for ARG_REDUCE, bytes of an index.
     partial: u64,
-    /// The merge looks at the elements again.
+    /// True if the merge reads the elements again.
     rereads: bool,
 }
 
 /// A reduction in one pass.
 struct Single {
-    /// Of single elements, or of values.
+    /// Reads single elements, or values.
     elements: Deferred,
-    /// Of vectors.
+    /// Reads vectors.
     vectors: Option<Deferred>,
 }
 
-/// The programs of a reduction, from those of its tensors.
+/// Generates the programs of a reduction from programs with its tensors.
 struct Texts<'a> {
-    /// Functions and items of the dtype and the code.
+    /// Functions and declarations for the dtype and the code.
     items: &'a [String],
     libraries: &'a [&'static str],
-    /// Type of partial results, and the declarations of shared ones.
+    /// Type of partial results, and the declarations of those in shared memory.
     partial: &'static str,
     shared: &'static str,
     /// Dtype of the elements.
@@ -80,12 +80,13 @@ impl Texts<'_> {
         program
     }
 
-    /// A call for each invocation.
+    /// A program with one call per invocation.
     fn serial(&self, program: Program<'_>, call: &str) -> Source {
         self.program(program, false).body(call).build()
     }
 
-    /// A call of a workgroup, which reads no elements, single ones, or tensor `a` as an array of vectors.
+    /// A program with one call per workgroup. It reads no elements, single elements, or tensor `a` as an
+    /// array of vectors.
     fn grouped(&self, program: Program<'_>, call: &str, reads: Reads) -> Source {
         let (take, form, vectors) = match reads {
             Reads::Nothing => ("", "", false),
@@ -95,7 +96,7 @@ impl Texts<'_> {
         };
         let mut library = Library::default();
         library.add(SHARED);
-        // Of steps, those that fold a value, which not all kernels do.
+        // The step that folds a value is only included if the kernel uses it.
         let single = call.contains("single");
         let steps = match call.starts_with("fold_group") || call.starts_with("fold_single") {
             true => ["step", "fold"].map(|what| format!("{what}_{form}")),
@@ -124,17 +125,17 @@ impl Texts<'_> {
     }
 }
 
-/// The form in which a kernel reads the reduced tensor.
+/// How a kernel reads the reduced tensor.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reads {
     Nothing,
     Elements,
     Vectors,
-    /// Values, by `load_a`.
+    /// Values that `load_a` returns.
     Values,
 }
 
-/// `lane_of`'s result.
+/// The result type of `lane_of`.
 const LANE: &str = "struct Lane { lane: u32, lanes: u32, apart: u32, item: u32, here: bool }";
 
 /// The plan of REDUCE.
@@ -158,7 +159,7 @@ pub fn prepare_arg(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     }
     let dtype = input.dtype;
     let properties = &request.device.context.properties;
-    // Imaginary NaNs have no order, so parts of complex numbers have none.
+    // The order of complex numbers ignores imaginary NaNs, so their reductions cannot be split.
     let cuts = dtype != Dtype::Complex64;
     let texts = Texts {
         items: &extreme_items(dtype, attributes.op == arg_reduce::ARGMAX),
@@ -203,7 +204,7 @@ fn of_vectors(a: Tensor, out: Tensor) -> Program<'static> {
     Program::new(&[out]).array(a.name, vector_of(a.dtype, FOUR as usize))
 }
 
-/// Refuses what the schema does not have.
+/// Refuses codes and dtypes that are not in the schema.
 fn check(op: OpId, code: u32, dtype: Dtype, out: Dtype) -> Result<()> {
     let unknown = || Failure::unsupported(format!("reduction {code} of {}", dtype.name()));
     let row = schema::find(op).ok_or_else(unknown)?;
@@ -226,7 +227,7 @@ impl Reduce {
         Self::of(device, (code, axes), (dtype, out), values, Some(of_vectors(a, output)))
     }
 
-    /// Likewise of the values that the program's `load_a` gives. Its last tensor is `out`.
+    /// Likewise, for the values that the program's `load_a` returns. Its last tensor is `out`.
     pub fn of_values(
         device: &Device,
         code: (u32, u64),
@@ -288,7 +289,7 @@ impl Reduce {
         reduce.compiled(device)
     }
 
-    /// An error now if its usual kernel does not compile.
+    /// Compiles the usual kernel now, so that errors are reported early.
     fn compiled(self, device: &Device) -> Result<Self> {
         self.vectors.as_ref().unwrap_or(&self.each).get(&device.programs)?;
         Ok(self)
@@ -308,7 +309,7 @@ impl Reduce {
         self.run_values(job, &[&views.0.block], views, &[])
     }
 
-    /// Likewise of values, for which the kernel reads these tensors, and `more` words behind those of the reduction. They
+    /// Likewise, for values. The kernel reads the given tensors, and `more` words after those of the reduction. Values
     /// are numbered as the elements of the view.
     pub fn run_values(
         &self,
@@ -321,11 +322,11 @@ impl Reduce {
         let out = &views.1.block;
         let mut words = fold.words();
         words.extend_from_slice(more);
-        // Partial results are not touched where there is one segment.
+        // With a single segment, partial results are not accessed.
         let partial = if fold.segments == 1 { out.clone() } else { job.scratch()? };
         let all = [tensors, &[out, &partial]].concat();
         let programs = &job.device.programs;
-        // With the words and the tickets.
+        // The words and the tickets need bindings, too.
         let room = all.len() + 2 <= job.device.context.properties.buffers as usize;
         if let Some(single) = self.single.as_ref().filter(|_| room && fold.is_single()) {
             let tickets = job.device.tickets();

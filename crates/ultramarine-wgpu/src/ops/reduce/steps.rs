@@ -12,7 +12,7 @@ pub(super) struct Steps {
     pub wide_bytes: u64,
 }
 
-/// The lowest and the highest value of a dtype in its type of registers. Not of complex64.
+/// The lowest and the highest value of a dtype in its register type. Not for complex64.
 pub fn limits(dtype: Dtype) -> (String, String) {
     let bits = 8 * dtype.bytes();
     match dtype {
@@ -30,7 +30,7 @@ pub fn limits(dtype: Dtype) -> (String, String) {
 }
 
 impl Steps {
-    /// Those of a code.
+    /// The functions of a code.
     pub fn of(op: u32, dtype: Dtype, float64: bool) -> Self {
         match op {
             reduce::ALL | reduce::ANY => Self::logic(op == reduce::ALL, dtype),
@@ -92,7 +92,7 @@ impl Steps {
             _ => format!("select(a, x, x > a || {}(x))", nan(ty)),
         };
         let neutral = match op {
-            // -0, which keeps the sign of zero.
+            // -0, which preserves the sign of zero.
             reduce::SUM if narrow == "f64" => "-zero64()".to_owned(),
             reduce::SUM => "-zero32()".to_owned(),
             reduce::PROD => format!("{narrow}(1)"),
@@ -158,7 +158,7 @@ impl Steps {
     }
 }
 
-/// Of types whose accumulators are all one.
+/// For types whose accumulators all have the same type.
 const PLAIN: &str = "fn widen(x: N) -> W { return x; }\n\
                      fn fold_close(total: W, lost: W) -> W { return total; }\n\
                      fn finish(total: W) -> N { return total; }";
@@ -170,7 +170,7 @@ fn block(step: &str) -> String {
     )
 }
 
-/// Adds a value to a sum, of which `lost` takes what that rounds away.
+/// Adds a value to a sum, and the rounding error to `lost`.
 fn compensated(lost: &str) -> String {
     format!(
         "fn fold_block(total: ptr<function, W>, lost: ptr<function, W>, x: W) {{\n\
@@ -191,7 +191,7 @@ pub(super) fn extreme_items(dtype: Dtype, max: bool) -> Vec<String> {
         (_, true) => "old < value",
         (_, false) => "value < old",
     };
-    // The first NaN stays; of complex numbers only the real part counts for that.
+    // The first NaN is kept. For complex numbers, only a NaN in the real part counts.
     let beats = match dtype {
         Dtype::Complex64 => format!("({better} || isnan32(value.x)) && !isnan32(old.x)"),
         Dtype::Float64 => format!("({better} || isnan64(value)) && !isnan64(old)"),

@@ -1,4 +1,4 @@
-//! SORT and ARG_SORT, which partition too, and SEARCHSORTED.
+//! SORT and ARG_SORT, which also implement partitions, and SEARCHSORTED.
 
 mod passes;
 mod radix;
@@ -20,7 +20,7 @@ const SORT: &str = include_str!("../../../kernels/sort.wgsl");
 struct Sort {
     passes: Passes,
     last: Arc<Kernel>,
-    /// Of long lanes, to the output.
+    /// For long lanes, sorts directly into the output.
     radix: Option<Radix>,
     values: bool,
     axis: usize,
@@ -60,7 +60,7 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
             "sort_indices(i);",
         ),
     };
-    // Indices, or values of 4 bytes: the output's elements.
+    // True if the payload has the type of the output's elements: indices, or values of 4 bytes.
     let whole = key == "u32" && (!values || dtype.bytes() == 4);
     let payload = if values { Payload::Words } else { Payload::Indices };
     let gpu = request.device.context.properties.gpu_kernels;
@@ -112,7 +112,8 @@ impl Work for Sort {
             lanes: &lanes,
         };
         if let Some(radix) = self.radix.as_ref().filter(|_| Radix::pays(of.length)) {
-            // Two places of keys, two of indices, and counts, within 32 bits as buffers end there.
+            // Two buffers for keys, two for indices, and counts. All offsets fit in 32 bits,
+            // because buffers do.
             let [keys, indices] = [[0, items], [2, 3].map(|n| items.wrapping_mul(n))];
             let counts = items.wrapping_mul(4);
             return radix.run(job, &of, (keys, indices, counts), Some(&out.block));

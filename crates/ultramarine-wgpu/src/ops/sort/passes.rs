@@ -1,4 +1,4 @@
-//! The passes of a sort: blocks that are ranked, then runs that are merged.
+//! The passes of a sort: blocks are sorted by ranking, then sorted runs are merged.
 
 use super::SORT;
 use super::radix::{Payload, Radix};
@@ -13,37 +13,37 @@ use ultramarine_abi::helper::Result;
 /// `SMALL` and `LARGE` of `sort.wgsl`.
 const SMALL: u32 = 32;
 const LARGE: u32 = 1024;
-/// Invocations of a workgroup of the latter.
+/// Invocations of a workgroup for `LARGE`.
 const GROUP: u32 = 256;
 
 /// The kernels that sort keys of a dtype together with their positions in the lane.
 pub struct Passes {
     blocks: Arc<Kernel>,
-    /// Blocks are those of a workgroup.
+    /// True if workgroups sort the blocks.
     grouped: bool,
     merge: Arc<Kernel>,
-    /// For long lanes, on GPUs and of keys of 32 bits.
+    /// For long lanes with 32-bit keys, on GPUs.
     radix: Option<Radix>,
     /// Bytes of a key.
     key: u64,
 }
 
-/// The lanes that a command sorts, each by itself.
+/// The lanes that a command sorts. Each lane is sorted independently.
 pub struct Lanes<'a> {
     /// The elements' buffer.
     pub input: &'a Arc<Block>,
-    /// The workspace, and the first byte of it that is used, which is a multiple of 8.
+    /// The workspace, and the offset of its first used byte, which is a multiple of 8.
     pub work: (&'a Arc<Block>, u64),
-    /// Elements of a lane, and the steps along it of input and output.
+    /// Elements of a lane.
     pub length: u32,
-    /// Steps of input and output.
+    /// Strides along a lane, of input and output.
     pub steps: [u32; 2],
     /// The lanes.
     pub lanes: &'a Axes<2>,
 }
 
 impl Passes {
-    /// Kernels of a dtype with keys of a type, made by an item's `key_of`.
+    /// Kernels for a dtype and a type of keys; the item defines `key_of`.
     pub fn new(
         request: &OpRequest<'_>,
         dtype: Dtype,
@@ -76,19 +76,19 @@ impl Passes {
         })
     }
 
-    /// Bytes of workspace for so many elements.
+    /// Bytes of workspace for `elements` elements.
     pub fn workspace(&self, elements: u64) -> u64 {
         let counts = if self.radix.is_some() { 4 * Radix::counts(elements) } else { 0 };
         2 * (self.key + 4) * elements + counts
     }
 
-    /// Enqueues them, and returns where sorted keys and indices are, in elements of theirs, and the words of a kernel of
-    /// `sort.wgsl` that reads them.
+    /// Enqueues the passes. Returns the offsets of the sorted keys and indices, each in its own elements, and the words
+    /// for a kernel of `sort.wgsl` that reads them.
     pub fn run(&self, job: &Job<'_>, of: &Lanes<'_>) -> Result<([u32; 2], Vec<u32>)> {
         let (work, length) = (of.work.0, of.length);
         let items = count([of.lanes.elements()?.into(), length.into()])?;
-        // Two places for keys, behind them two for indices, whose elements have 4 bytes. All end within 32 bits, as
-        // buffers do.
+        // Two buffers for keys, followed by two for indices, whose elements have 4 bytes. All of them end within 32
+        // bits, because buffers do.
         let first = (of.work.1 / self.key) as u32;
         let mut keys = [first, first.wrapping_add(items)];
         let first = ((of.work.1 + 2 * self.key * u64::from(items)) / 4) as u32;

@@ -15,26 +15,27 @@ use ultramarine_abi::helper::Result;
 
 const TEXT: &str = include_str!("../../../kernels/radix.wgsl");
 
-/// Invocations of a workgroup, elements of its block, and of an invocation.
+/// Invocations of a workgroup, elements of its block, and elements of an invocation.
 const GROUP: u32 = 256;
 const BLOCK: u32 = 4096;
 const EACH: u32 = BLOCK / GROUP;
-/// Values of a digit, its bits, and those of a key.
+/// Number of values of a digit, bits of a digit, and bits of a key.
 const DIGITS: u32 = 256;
 const BITS: u32 = 8;
 const KEY: u32 = 32;
-/// Elements of a lane from which on it pays.
+/// Number of elements of a lane from which the radix sort is worth it.
 const LONG: u32 = 1 << 14;
 
-/// `block_of`'s result: the lane and its blocks, the block's number among them, its first element, how many it has.
+/// The result type of `block_of`: the lane and the number of its blocks, the index of the block among them, its
+/// first element, and its length.
 const OWN: &str = "struct Block { lane: u32, blocks: u32, block: u32, first: u32, count: u32 }";
 
-/// The kernels: of the first pass, which reads the elements, and of the others.
+/// The kernels: for the first pass, which reads the elements, and for the others.
 pub(super) struct Radix {
     first: Kernels,
     others: Kernels,
     sums: Deferred,
-    /// The last pass to the output.
+    /// The last pass, which writes the output.
     last: Option<Deferred>,
 }
 
@@ -46,20 +47,20 @@ struct Kernels {
 /// The data that move with the keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Payload {
-    /// The elements' numbers.
+    /// The elements' indices.
     Indices,
-    /// The elements of 4 bytes themselves; keys are made of them.
+    /// The elements themselves, if they have 4 bytes; keys are made from them.
     Words,
 }
 
-/// Places that a pass takes elements from, and puts them.
+/// Where a pass reads elements, and where it writes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     Tensor,
     Workspace,
 }
 
-/// Elements as keys are made of them.
+/// The elements from which keys are made.
 struct Elements<'a> {
     dtype: Dtype,
     /// The function `key_of`.
@@ -68,7 +69,7 @@ struct Elements<'a> {
 }
 
 impl Elements<'_> {
-    /// Functions that read an element and put it.
+    /// Functions that read an element and write it.
     fn functions(&self, from: Place, to: Place) -> String {
         let words = self.payload == Payload::Words;
         let register = self.dtype.register();
@@ -110,7 +111,7 @@ impl Elements<'_> {
     }
 }
 
-/// The text, with a copy of the lines of EACH for every element.
+/// The source, with a copy of the lines of EACH for every element.
 fn text() -> String {
     let mut text = String::new();
     for line in TEXT.lines() {
@@ -124,7 +125,7 @@ fn text() -> String {
     text
 }
 
-/// A kernel of the text.
+/// A kernel of the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     Count,
@@ -169,8 +170,8 @@ impl Part {
 }
 
 impl Radix {
-    /// The kernels for keys of 32 bits, which the item makes of elements of a dtype. If `to_output`, the last pass writes
-    /// numbers or elements to it.
+    /// The kernels for 32-bit keys, which the item makes from elements of a dtype. If `to_output`, the last pass writes
+    /// indices or elements to the output.
     pub fn new(dtype: Dtype, item: &str, payload: Payload, to_output: bool) -> Self {
         let elements = Elements { dtype, item, payload };
         let kernel = |part: Part, from, to| Deferred::new(part.source(&elements, from, to));
@@ -187,20 +188,21 @@ impl Radix {
         }
     }
 
-    /// Returns true for lanes that are long enough.
+    /// Returns true if lanes are long enough.
     pub fn pays(length: u32) -> bool {
         length >= LONG
     }
 
-    /// Words of workspace for counts and their totals, of so many elements in lanes that are long enough.
+    /// Words of workspace for counts and their totals, for `elements` elements in lanes that are long
+    /// enough.
     pub fn counts(elements: u64) -> u64 {
-        // A lane has a fifth more blocks than its elements fill, at most.
+        // A lane has at most a fifth more blocks than its elements fill.
         let blocks = elements / u64::from(BLOCK) * 5 / 4 + 4;
         (blocks + elements / u64::from(LONG) + 1) * u64::from(DIGITS)
     }
 
-    /// Enqueues the passes. Keys and indices go to and fro between two places of each, in elements of theirs, and end in the
-    /// second one, or in the output. Counts begin at a further place.
+    /// Enqueues the passes. Keys and indices alternate between two buffers each, whose offsets are in their elements. They
+    /// end in the second buffer, or in the output. Counts are stored at another offset.
     pub fn run(
         &self,
         job: &Job<'_>,

@@ -1,5 +1,5 @@
-//! ATTENTION, on devices whose workgroups wait at little cost. The keys of few rows are cut into parts, which are joined
-//! later.
+//! ATTENTION, on devices with fast workgroup barriers. If there are few rows, the keys are split into parts, whose
+//! results are joined later.
 
 mod source;
 mod units;
@@ -15,19 +15,19 @@ use std::sync::{Arc, OnceLock};
 use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::schema::AttentionAttrs;
 
-/// Largest size of a query or a value: registers hold a row of sums.
+/// Maximum size of a query or a value, limited by the registers for a row of sums.
 const MOST: u32 = 256;
-/// Rows of a unit that are few.
+/// A unit with fewer rows than this has few rows.
 const FEW: i64 = 32;
-/// Keys of a part at least.
+/// Minimum number of keys in a part.
 const PART: i64 = 128;
-/// Invocations of a workgroup for few rows.
+/// Invocations of a workgroup if there are few rows.
 const FEW_SIZE: u64 = 64;
 
-/// The setting by which, if it is `one`, units pass over all keys once: it was not measured.
+/// Setting. If it is `one`, units make a single pass over all keys. This variant was not measured.
 const SETTING: &str = "ATTENTION";
 
-/// Buffers of a kernel: words, operands, results, parts.
+/// Buffers of a kernel: words, operands, results, and parts.
 const BUFFERS: u32 = 10;
 
 struct Plan {
@@ -105,7 +105,7 @@ struct Call<'a> {
 }
 
 impl Call<'_> {
-    /// Heads whose queries make a unit.
+    /// Number of heads whose queries make a unit.
     fn span(&self) -> i64 {
         if self.sizes[2] < FEW { self.group } else { 1 }
     }
@@ -119,12 +119,12 @@ impl Call<'_> {
     }
 }
 
-/// How the rows and keys of a command are cut.
+/// How the rows and keys of a command are divided.
 struct Cut {
     block: Block,
     blocks: i64,
     splits: i64,
-    /// Keys of a part.
+    /// Keys per part.
     share: i64,
 }
 
@@ -180,7 +180,7 @@ impl Plan {
         Cut { block, blocks, splits, share }
     }
 
-    /// The units that make the products, if the operands lie so that they can.
+    /// How matrix units compute the products, if the operands have a suitable layout.
     fn units(&self, job: &Job<'_>, call: &Call<'_>) -> Option<Units> {
         let properties = &job.device.context.properties;
         let size = self.attention.value_size;
@@ -201,7 +201,7 @@ impl Plan {
 }
 
 impl Work for Plan {
-    /// Of each part of a row its largest score, its total and its sums.
+    /// For each part of a row, its largest score, its total and its sums.
     fn workspace(&self, job: &Job<'_>) -> Result<u64> {
         let call = self.call(job)?;
         let cut = self.cut(job, &call);
@@ -234,7 +234,7 @@ impl Work for Plan {
             }));
             words.resize(at + 1 + rank, 0);
         }
-        // The driver counts all turns of an invocation.
+        // The driver counts all loop iterations of an invocation.
         let most = i64::from(job.device.context.properties.iterations);
         if n * 8 > most {
             return Err(Failure::new(format!(
@@ -246,7 +246,8 @@ impl Work for Plan {
             None => self.attention.source(*block),
         };
         let kernel = self.kernels.get(job.device, block, source)?;
-        // Kernels read no operand that is not there.
+        // Absent operands are bound to the queries, because something has to be bound; kernels do
+        // not read them.
         let or_queries = |view: Option<&View<'_>>| view.unwrap_or(call.q).block.clone();
         let [mask, sinks, lengths] = [call.mask, call.sinks, call.lengths].map(or_queries);
         let (out, lse) = (&call.out.block, &call.lse.block);

@@ -1,5 +1,5 @@
-//! The kernels of ATTENTION. Sums of a row are variables of their own, which registers hold, so their text is written for
-//! each size of values.
+//! The kernels of ATTENTION. The sums of a row are separate variables, so that they stay in registers. So the source is
+//! generated for each size of values.
 
 use crate::dtype::Dtype;
 use crate::functions;
@@ -11,17 +11,17 @@ use std::fmt::Write as _;
 const ATTENTION: &str = include_str!("../../../../kernels/native/attention.wgsl");
 const JOIN: &str = include_str!("../../../../kernels/native/attention_join.wgsl");
 
-/// Keys at a time.
+/// Keys per step.
 pub const KEYS: u32 = 32;
 /// Bytes of workgroup memory of the larger block.
 pub const ROOM: u32 = 4 * (64 * 33 + 32 * 33 + 64 * 8 + 64 + 3);
 
-/// Parts of an attention that differ by request and are in a kernel's text: those that only branches depend on are not,
-/// since compilers take their time.
+/// The properties of a request that are compiled into the kernel's source. Properties that only affect branches are not
+/// included, because compilation is slow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attention {
     pub dtype: Dtype,
-    /// If there is a mask, it is of bools.
+    /// True if a mask, if present, consists of bools.
     pub bools: bool,
     /// Size of a value.
     pub value_size: u32,
@@ -36,14 +36,14 @@ pub mod flag {
     pub const GUESSED: u32 = 16;
 }
 
-/// The variant of the kernel for blocks of rows.
+/// The variant of the kernel for a block of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Block {
-    /// Rows of an invocation: 4 or 1.
+    /// Rows per invocation: 4 or 1.
     pub lines: u32,
-    /// Only a part of the keys is seen.
+    /// True if the kernel processes only a part of the keys.
     pub split: bool,
-    /// Products are made by units, of 64 rows.
+    /// How matrix units compute the products of 64 rows, if they are used.
     pub units: Option<Units>,
 }
 
@@ -59,7 +59,7 @@ impl Block {
     }
 }
 
-/// The words behind the first: sizes, the scale, flags; offset and strides of each tensor.
+/// The words after the first: sizes, the scale, flags, and the offset and strides of each tensor.
 const WORDS: [(&str, u32); 20] = [
     ("HEADS", 1),
     ("GROUP", 2),
@@ -84,7 +84,7 @@ const WORDS: [(&str, u32); 20] = [
 ];
 
 impl Attention {
-    /// A program with the tensors that are wanted.
+    /// A program with the required tensors.
     pub(super) fn program(self, wanted: impl Fn(&str) -> bool) -> Program<'static> {
         let mask = if self.bools { Dtype::Bool } else { self.dtype };
         let tensors = [
@@ -117,7 +117,7 @@ impl Attention {
         program.item(&items)
     }
 
-    /// The kernel of a block without units.
+    /// The kernel of a block, without matrix units.
     pub fn source(self, block: Block) -> Source {
         let program = if block.split {
             self.program(|_| true).array("partial", "f32")
@@ -137,7 +137,7 @@ impl Attention {
         program.item(&items).library(ATTENTION).group_body(size, "attend(g, local);").build()
     }
 
-    /// The functions that put a mask to a score.
+    /// The functions that apply a mask to a score.
     pub(super) fn masks(self) -> String {
         let mask = match self.bools {
             true => "select(-inf32(), score, load_mask(at) != 0u)",
@@ -149,14 +149,15 @@ impl Attention {
         )
     }
 
-    /// The kernel that joins parts.
+    /// The kernel that joins the results of parts.
     pub fn join(self) -> Source {
         let program = self.program(|name| ["v", "sinks", "out", "lse"].contains(&name));
         let program = program.array("partial", "f32").library(ATTENTION).library(JOIN);
         program.body("join(i);").build()
     }
 
-    /// The sums `o{part}_{line}`, each of 4 elements of a row, every eighth of 32.
+    /// The sums `o{part}_{line}`. Each holds the 4 of a part's 32 elements that the invocation
+    /// computes.
     fn sums(self, lines: u32) -> String {
         let parts = self.value_size.div_ceil(32);
         let all = || (0..parts).flat_map(|part| (0..lines).map(move |line| (part, line)));
@@ -195,7 +196,7 @@ impl Attention {
             text += "}\n";
         }
         text += "}\n";
-        // Each element of a line, where it is, and what becomes of it.
+        // For each element of a line: its position, and the code for it.
         let mut each = |head: &str, what: &dyn Fn(&str, &str) -> String| {
             _ = writeln!(text, "{head} {{");
             for line in 0..lines {
@@ -221,7 +222,7 @@ impl Attention {
     }
 }
 
-/// The variables of `attention.wgsl`, which are no functions: those with these names, or all.
+/// The variables in `attention.wgsl` outside of functions: those with the given names, or all.
 pub(super) fn variables(names: &[&str]) -> String {
     let lines = ATTENTION.lines().filter(|line| line.starts_with("var<"));
     let wanted = |line: &&str| {
@@ -230,7 +231,7 @@ pub(super) fn variables(names: &[&str]) -> String {
     lines.filter(wanted).map(|line| format!("{line}\n")).collect()
 }
 
-/// Gives a program the functions of `attention.wgsl`.
+/// Adds the functions of `attention.wgsl` to a program.
 pub(super) fn with_functions(program: Program<'_>) -> Program<'_> {
     program.library(ATTENTION)
 }

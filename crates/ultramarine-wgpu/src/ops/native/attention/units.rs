@@ -1,4 +1,5 @@
-//! The kernel of ATTENTION by units: `attention_units.wgsl` with what depends on the size of heads.
+//! The kernel of ATTENTION with matrix units: `attention_units.wgsl`, with the parts that depend on
+//! the size of heads.
 
 use super::source::{Attention, variables};
 use crate::dtype::Dtype;
@@ -12,11 +13,11 @@ const TEXT: &str = include_str!("../../../../kernels/native/attention_units.wgsl
 /// Invocations of a workgroup, and its rows.
 const THREADS: u32 = 128;
 const ROWS: u32 = 64;
-/// Sizes of heads: multiples up to a size.
+/// Supported sizes of heads: multiples of the first number, up to the second.
 const SIZES: (u32, u32) = (32, 128);
-/// Vectors between the powers of rows: 32 keys, and 8 halves more.
+/// Vectors between rows of powers: 32 keys, and 8 elements of padding.
 const POWERS: u32 = 5;
-/// Elements between units of sums in `meet`, and all: two for each subgroup.
+/// Elements between units of sums in `meet`, and the total, with two units for each subgroup.
 const APART: u32 = UNIT * MEET + UNIT;
 const KEPT: u32 = 4 * 2 * APART;
 
@@ -25,7 +26,7 @@ fn pitch(size: u32) -> u32 {
     size / 8 + 1
 }
 
-/// True for heads of a size, on devices with so much shared memory.
+/// True for heads of a supported size, on devices with enough shared memory.
 pub fn fits(size: u32, group_memory: u32) -> bool {
     let vectors = ROWS * (pitch(size) + POWERS);
     let some = 64;
@@ -34,7 +35,8 @@ pub fn fits(size: u32, group_memory: u32) -> bool {
         && 16 * vectors + 4 * KEPT + some <= group_memory
 }
 
-/// The kernel for heads whose queries and values have one size. Queries, keys and values are bound last, in vectors of 8.
+/// The kernel for heads whose queries and values have the same size. Queries, keys and values are bound last, in vectors
+/// of 8.
 pub fn source(attention: Attention, how: Units) -> Source {
     let size = attention.value_size;
     let (line, parts) = (pitch(size), size / UNIT);
@@ -82,7 +84,8 @@ pub fn source(attention: Attention, how: Units) -> Source {
         );
     }
     let scores = format!("{{\n{scores}}}");
-    // All loads of a turn come before the first store: there are no branches around them, at which compilers wait.
+    // All loads of a step come before the first store, without branches around them, because compilers wait at
+    // branches.
     let [mut fetch_keys, mut fetch_values, mut put_keys, mut put_values] =
         [const { String::new() }; 4];
     for i in 0..(32 * size / 8).div_ceil(THREADS) {
@@ -130,12 +133,13 @@ pub fn source(attention: Attention, how: Units) -> Source {
         .build()
 }
 
-/// `eight_weights`, which rounds numbers that are not below 0 to halves, and above which sum of a turn's weights one of them may
-/// be no half. NaN is none: the rows' totals have it.
+/// The function `eight_weights`, which rounds non-negative numbers to the half dtype, and the limit of a step's sum of weights
+/// above which one of the weights may overflow it. NaN is not handled here, because the rows' totals contain it.
 fn weights(dtype: Dtype) -> String {
     let (highest, bits) = match dtype {
         Dtype::Bfloat16 => ("1e20", "return (bits + 0x7fffu + ((bits >> 16u) & 1u)) >> 16u;"),
-        // Units of the last place of 0.5 are those of the subnormals.
+        // In [0.5, 1), float32's unit in the last place is 2^-24, which is the step between
+        // float16's subnormals.
         _ => (
             "32768.0",
             "let normal = ((bits + 0xfffu + ((bits >> 13u) & 1u)) >> 13u) - 0x1c000u;\n\
@@ -176,7 +180,7 @@ mod tests {
     #[test]
     fn heads_fit_into_shared_memory() {
         assert!(fits(128, 49152) && fits(64, 32768) && fits(96, 49152));
-        // Above what the device has, no multiple of 32, above the largest.
+        // Too large for the device's memory; not a multiple of 32; above the maximum.
         assert!(!fits(128, 32768) && !fits(80, 49152) && !fits(160, 65536));
     }
 }

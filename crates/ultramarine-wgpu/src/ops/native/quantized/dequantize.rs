@@ -1,4 +1,4 @@
-//! DEQUANTIZE: an invocation for each chunk of a row.
+//! DEQUANTIZE, with one invocation per chunk of a row.
 
 use super::Format;
 use crate::dtype::Dtype;
@@ -38,8 +38,8 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     Ok(Box::new(Dequantize { format, global, kernel }))
 }
 
-/// Words: invocations, chunks of a row; offset and steps by row and column of words, scales, biases, output; the global
-/// scale's offset.
+/// The words are: the number of invocations, the chunks of a row; offset, row stride and column stride of the words,
+/// scales, biases and output; the global scale's offset.
 pub(super) fn source(format: Format, dtype: Dtype, global: bool) -> Source {
     let mut tensors = vec![("packed", Dtype::Uint32), ("scales", format.scales(dtype))];
     tensors.extend(format.is_affine().then_some(("biases", dtype)));

@@ -1,22 +1,22 @@
-//! How numbers of few bits lie in words, and what they mean.
+//! How quantized numbers are stored in words, and how they are decoded.
 
 use crate::dtype::{Dtype, Wgsl};
 use std::fmt::Write as _;
 use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::schema::quantization;
 
-/// The format of numbers of few bits: their mode, bits and group size.
+/// The format of quantized numbers: their mode, bits and group size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Format {
     mode: u32,
-    /// Bits of a number.
+    /// Bits per number.
     pub bits: u32,
     /// Numbers of a row that share a scale.
     pub group: u32,
 }
 
 impl Format {
-    /// The format of a request, if there are kernels of it for the dtype.
+    /// The format of a request, if there are kernels for it and the dtype.
     pub fn of(mode: u32, bits: u32, group: u32, biases: bool, dtype: Dtype) -> Result<Self> {
         let known = match mode {
             quantization::AFFINE => {
@@ -27,7 +27,8 @@ impl Format {
             quantization::NVFP4 => (bits, group, biases) == (4, 16, false),
             _ => false,
         };
-        // Compilers take their time over the kernels of each format, and float64 has none that is wanted.
+        // The kernels of each format take long to compile. float64 has none, because it is not used with
+        // quantized numbers.
         match known && dtype.is_real() && dtype != Dtype::Float64 {
             true => Ok(Self { mode, bits, group }),
             false => Err(Failure::unsupported(format!(
@@ -37,7 +38,7 @@ impl Format {
         }
     }
 
-    /// There are biases.
+    /// True if there are biases.
     pub fn is_affine(self) -> bool {
         self.mode == quantization::AFFINE
     }
@@ -47,7 +48,7 @@ impl Format {
         if self.is_affine() { dtype } else { Dtype::Uint8 }
     }
 
-    /// Numbers that are unpacked at once: of whole words, and of one group.
+    /// Numbers that are unpacked at once. They fill whole words, and belong to one group.
     pub fn chunk(self) -> u32 {
         match self.bits {
             4 | 8 => 8,
@@ -61,7 +62,7 @@ impl Format {
         self.chunk() * self.bits / 32
     }
 
-    /// Checks the sizes of words and of scales for so many numbers of a row.
+    /// Checks the sizes of words and scales for rows of `numbers` numbers.
     pub fn check(self, numbers: i64, words: i64, scales: i64) -> Result<()> {
         match words * 32 == numbers * i64::from(self.bits)
             && scales * i64::from(self.group) == numbers
@@ -74,8 +75,8 @@ impl Format {
         }
     }
 
-    /// Items of a program whose tensors are `packed`, `scales` and, if affine, `biases`: the type R, `scale_of` and
-    /// `bias_of` of a place.
+    /// Declarations for a program whose tensors are `packed`, `scales` and, if affine, `biases`: the type R, and
+    /// the functions `scale_of` and `bias_of` of an offset.
     pub fn items(self, dtype: Dtype) -> String {
         let scale = match self.mode {
             quantization::AFFINE => "load_scales(at)",
@@ -89,7 +90,7 @@ impl Format {
         )
     }
 
-    /// Statements that unpack the chunk whose first word is at `at`, as `q0`, `q1` ... of type R.
+    /// Statements that unpack the chunk whose first word is at `at`, into `q0`, `q1` ... of type R.
     pub fn unpack(self, at: &str, step: &str) -> String {
         let mut text = String::new();
         for w in 0..self.words() {

@@ -1,4 +1,4 @@
-//! Numbers of few bits: DEQUANTIZE, and products with matrices of them.
+//! Quantized numbers: DEQUANTIZE, and products with quantized matrices.
 
 mod dequantize;
 mod format;

@@ -1,4 +1,4 @@
-//! QUANTIZED_MATMUL: the second factor's matrices are of few bits.
+//! QUANTIZED_MATMUL: the second factor consists of quantized matrices.
 
 use super::Format;
 use super::source::{Kind, Product, ROOM, SIZE, TILE};
@@ -9,9 +9,9 @@ use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::schema::QuantizedMatmulAttrs;
 use ultramarine_abi::status;
 
-/// Members of a team that shares a sum.
+/// Members of a team that computes a sum together.
 const MEMBERS: u32 = 32;
-/// Rows from which on there are tiles.
+/// Number of rows from which tiles are used.
 const MANY: u32 = 9;
 
 struct QuantizedMatmul {
@@ -36,7 +36,7 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     if dtypes != expected || x.dtype != out.dtype || !ranks {
         return Err(Failure::invalid("factors, scales, indices and output do not fit"));
     }
-    // With the words and the output.
+    // The words and the output need bindings, too.
     if dtypes.len() + 2 > request.device.context.properties.buffers as usize {
         return Err(Failure::unsupported(
             "a product of more tensors than a kernel of the device has",
@@ -99,7 +99,7 @@ impl QuantizedMatmul {
         }
     }
 
-    /// The kernel for so many rows, and the rows of one of its blocks.
+    /// The kernel for `m` rows, and the rows of one of its blocks.
     fn kind(&self, job: &Job<'_>, m: u32) -> (Kind, u32) {
         let Product { format, transpose, .. } = self.product;
         let properties = &job.device.context.properties;
@@ -136,7 +136,7 @@ impl Work for QuantizedMatmul {
         };
         let turns = match kind {
             Kind::Dots { .. } => k / i64::from(format.chunk()),
-            // The loops of a tile turn for each of its elements, those that load it too.
+            // The loops of a tile run once per element, and so do those that load the tile.
             Kind::Tiles => 2 * k,
             Kind::Sums { .. } => k,
         };

@@ -1,7 +1,7 @@
 //! The kernels of QUANTIZED_MATMUL.
 //!
-//! Words behind the first, by constants' names: the sizes; offset and steps by matrix, row and column of each tensor;
-//! offset, step and number of the indices.
+//! The words after the first are, by the names of constants: the sizes; the offset and the matrix, row and column
+//! strides of each tensor; the offset, stride and number of the indices.
 
 use super::Format;
 use crate::dtype::Dtype;
@@ -16,7 +16,7 @@ const TILES: &str = include_str!("../../../../kernels/native/quantized_tiles.wgs
 
 /// Rows and columns of a tile.
 pub const TILE: u32 = 64;
-/// Invocations of a group.
+/// Invocations of a workgroup.
 pub const SIZE: u32 = 256;
 /// Bytes of workgroup memory of tiles.
 pub const ROOM: u32 = 4 * (64 * 33 + 32 * 65);
@@ -24,15 +24,17 @@ pub const ROOM: u32 = 4 * (64 * 33 + 32 * 65);
 /// The family of a kernel of QUANTIZED_MATMUL, by what computes a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// So many rows of a column by a team of so many members: rows of words are columns of the factor.
+    /// A team of `members` invocations computes `rows` rows of a column. Rows of words are columns of
+    /// the factor.
     Dots { rows: u32, members: u32 },
-    /// So many rows of a chunk of columns by an invocation: rows of words are the factor's.
+    /// An invocation computes `rows` rows of a chunk of columns. Rows of words are rows of the
+    /// factor.
     Sums { rows: u32 },
-    /// A tile by a workgroup.
+    /// A workgroup computes a tile.
     Tiles,
 }
 
-/// The parts of a product that are constant in its kernels, because a request decides them.
+/// The properties of a request that are constants in its kernels.
 #[derive(Clone, Copy, Debug)]
 pub struct Product {
     pub format: Format,
@@ -43,7 +45,7 @@ pub struct Product {
     pub rhs: bool,
 }
 
-/// Where the words of a tensor are.
+/// The indices of each tensor's words.
 const WORDS: &str = "const M: u32 = 1u;\nconst N: u32 = 2u;\nconst K: u32 = 3u;\nconst BLOCKS: u32 = 4u;\nconst BELOW: u32 = 5u;\n\
     const X: u32 = 6u;\nconst PACKED: u32 = 10u;\nconst SCALES: u32 = 14u;\nconst BIASES: u32 = 18u;\nconst OUT: u32 = 22u;\n\
     const GLOBAL: u32 = 26u;\nconst LHS: u32 = 28u;\nconst RHS: u32 = 31u;\n\
@@ -164,7 +166,7 @@ impl Product {
         text + "}\n"
     }
 
-    /// Sums of rows of words, each times an element of x.
+    /// Sums of rows of words, each multiplied by an element of x.
     fn sums(self, rows: u32) -> String {
         let format = self.format;
         let mut text = format!(
@@ -215,11 +217,11 @@ impl Product {
         text
     }
 
-    /// How a tile's part of the second factor gets into workgroup memory.
+    /// The code that loads a tile's part of the second factor into workgroup memory.
     fn tile_items(self) -> String {
         let format = self.format;
         let chunk = format.chunk();
-        // In chunks: those of a row of words that belong to a tile.
+        // In chunks: those parts of a row of words that belong to a tile.
         let (rows, chunks) = if self.transpose { (TILE, 32 / chunk) } else { (32, TILE / chunk) };
         let (row, line, limits) = match self.transpose {
             true => ("column + r", format!("first + c * {chunk}u"), ["word(N)", "word(K)"]),
