@@ -1,5 +1,5 @@
-//! The claim of a value that is computed once: one thread holds the claim, and the other threads
-//! wait.
+//! Claims of values that are computed once: one thread computes the value, and the others wait for
+//! it.
 
 use crate::interrupt;
 use crate::modelled_statics;
@@ -14,28 +14,28 @@ mod model;
 
 const FREE: u8 = 0;
 const CLAIMED: u8 = 1;
-/// Claimed, and a thread is sleeping until the value is set.
+/// A thread has claimed the value, and another thread sleeps until the value is there.
 const AWAITED: u8 = 2;
 
-/// The claim of a [`SetOnce`] that threads compute. Its states are free and claimed, until the
-/// value is set. It is a single byte, separate from the value.
+/// The claim of a value that is kept in a [`SetOnce`]. Its states are free, claimed, and set. It
+/// takes one byte, which is stored apart from the value.
 pub struct Claim(AtomicU8);
 
 modelled_statics! {
-    /// The place where threads wait for values. One place serves all values, because sleeping is
-    /// rare.
+    /// The condition variable on which all threads wait for values. One is enough, because sleeping
+    /// is rare.
     static DONE: (Mutex<()>, Condvar) = (Mutex::new(()), Condvar::new());
 }
 
-/// Prevents threads from waiting for values, and from finishing values that others wait for, during
-/// a fork.
+/// Locks the list of sleepers, so that during a fork no thread begins to wait and no thread wakes
+/// sleepers.
 pub fn hold_sleepers() -> MutexGuard<'static, ()> {
     lock(&DONE.0)
 }
 
-/// Sleeps until `done` returns true, but no longer than `longest`. `done` is evaluated again after
-/// [`wake_sleepers`], and at the end of each claim for which it called [`Claim::is_over`]. It is
-/// called under the lock that ends of claims take.
+/// Sleeps until `done` returns true, or until the time `longest` has passed. `done` is called again
+/// after each [`wake_sleepers`], and at the end of each claim for which `done` called
+/// [`Claim::is_over`]. It is called with the lock held that the end of a claim takes.
 pub fn sleep_until(longest: Duration, done: impl Fn() -> bool) {
     let mut guard = lock(&DONE.0);
     while !done() {
@@ -48,9 +48,9 @@ pub fn sleep_until(longest: Duration, done: impl Fn() -> bool) {
     }
 }
 
-/// Makes threads in [`sleep_until`] evaluate their conditions again.
+/// Makes the threads in [`sleep_until`] call their `done` again.
 pub fn wake_sleepers() {
-    // Taking the lock orders this call after their last evaluation.
+    // Taking the lock orders this wake-up after the last check of each sleeper.
     drop(lock(&DONE.0));
     DONE.1.notify_all();
 }
@@ -69,7 +69,7 @@ impl Claim {
         self.0.compare_exchange(FREE, CLAIMED, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
-    /// Returns true if the value was claimed and not given up.
+    /// Returns true if the value is claimed or set.
     #[inline]
     pub fn is_taken(&self) -> bool {
         self.0.load(Ordering::Acquire) != FREE
@@ -80,7 +80,7 @@ impl Claim {
         self.leave(FREE);
     }
 
-    /// Sets the value that was claimed.
+    /// Sets the value that this thread has claimed, and wakes the threads that wait for it.
     pub fn finish<T>(&self, place: &SetOnce<T>, value: T) {
         place.set(value);
         self.leave(CLAIMED);
@@ -88,14 +88,14 @@ impl Claim {
 
     fn leave(&self, state: u8) {
         if self.0.swap(state, Ordering::AcqRel) == AWAITED {
-            // Taking the lock orders this call after a sleeper's last check.
+            // Taking the lock orders this wake-up after the last check of each sleeper.
             drop(lock(&DONE.0));
             DONE.1.notify_all();
         }
     }
 
-    /// Returns true if the value is set, or free again. Otherwise, its end wakes the threads in
-    /// [`sleep_until`].
+    /// Returns true if the value is set, or free again. If it returns false, the end of the claim
+    /// wakes the threads in [`sleep_until`].
     pub fn is_over<T>(&self, place: &SetOnce<T>) -> bool {
         let awaited =
             self.0.compare_exchange(CLAIMED, AWAITED, Ordering::AcqRel, Ordering::Acquire);
@@ -103,7 +103,7 @@ impl Claim {
     }
 
     /// Sleeps until the value is set, or free again. Returns false if `interrupted` returned true
-    /// before.
+    /// first.
     pub fn wait<T>(&self, place: &SetOnce<T>, interrupted: impl Fn() -> bool) -> bool {
         let mut guard = lock(&DONE.0);
         loop {
@@ -121,7 +121,7 @@ impl Claim {
                     let (waited, time) = waited.unwrap_or_else(PoisonError::into_inner);
                     guard = waited;
                     if time.timed_out() {
-                        // Without the lock, because `interrupted` may need the interpreter's lock.
+                        // Release the lock first: `interrupted` may need the interpreter's lock.
                         drop(guard);
                         if interrupted() {
                             return false;

@@ -7,9 +7,9 @@ use std::str::FromStr;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum DeviceType {
-    /// The host's processor. There is always exactly one.
+    /// The host's processor. There is always exactly one such device.
     Cpu = 0,
-    /// An accelerator of any backend.
+    /// Any accelerator, of any backend.
     Gpu = 1,
 }
 
@@ -22,8 +22,8 @@ impl fmt::Display for DeviceType {
     }
 }
 
-/// A device: its kind, and its index among all devices of that kind, over all backends. It can be
-/// parsed from texts such as `gpu:1`, and `Display` writes such texts.
+/// A device: its kind, and its index among all devices of that kind, across all backends. It can be
+/// parsed from text such as `gpu:1`, and `Display` writes this text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Device {
     /// CPU or GPU.
@@ -36,8 +36,8 @@ impl Device {
     /// The host's processor.
     pub const CPU: Device = Device { kind: DeviceType::Cpu, index: 0 };
 
-    /// Returns the name of accelerator `index`. The device need not exist: its first use reports an
-    /// error if it does not.
+    /// Returns the name of accelerator `index`. The existence of the device is checked when the
+    /// device is used.
     #[inline]
     pub const fn gpu(index: u16) -> Device {
         Device { kind: DeviceType::Gpu, index }
@@ -75,14 +75,14 @@ impl FromStr for Device {
     }
 }
 
-/// The error of a text that is not the name of a device; see [`Device`].
+/// The error for a text that does not name a device; see [`Device`].
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{0:?} is not the name of a device. Use `cpu`, `gpu` or, of several, `gpu:0`, `gpu:1` and so on."
 )]
 pub struct UnknownDevice(String);
 
-/// A readable text, because `main` and `unwrap` print the `Debug` form.
+/// Prints the message, because `main` and `unwrap` print errors with `Debug`.
 impl fmt::Debug for UnknownDevice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -95,8 +95,8 @@ impl fmt::Display for Device {
     }
 }
 
-/// An ordered queue of work on a device, identified by a number. Work of one stream runs in order.
-/// Work of different streams may run at the same time.
+/// An ordered queue of work on a device, identified by a number. Work of one stream runs in order;
+/// work of different streams may run at the same time.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Stream {
     /// Index, unique in the process.

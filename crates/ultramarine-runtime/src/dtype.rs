@@ -1,5 +1,5 @@
-//! Element types: the 14 dtypes of `mlx.core`, their categories and promotion, and dtypes that only
-//! store numbers (`storage.rs`).
+//! Element types: the 14 of `mlx.core`, their categories and promotion. `storage.rs` has the types
+//! that only store numbers.
 
 mod storage;
 
@@ -15,8 +15,8 @@ macro_rules! dtypes {
         arithmetic { $($(#[$m:meta])* $name:ident $text:literal $t:ty, $size:literal $kind:ident;)* }
         storage { $($(#[$sm:meta])* $stored:ident $stext:literal;)* }
     ) => {
-        /// An element type. The first fourteen support arithmetic ([`Dtype::ALL`]). The others only
-        /// store numbers of at most 8 bits ([`Dtype::STORAGE`]), and are converted before any
+        /// An element type. The first fourteen have arithmetic ([`Dtype::ALL`]). The others only
+        /// store numbers of 8 bits and less ([`Dtype::STORAGE`]); they are converted before any
         /// computation.
         ///
         /// ```
@@ -36,14 +36,15 @@ macro_rules! dtypes {
             /// All dtypes that only store numbers; see [`Dtype::is_storage`].
             pub const STORAGE: [Dtype; 15] = [$(Dtype::$stored),*];
 
-            /// Returns the bytes of an element. For packed dtypes, whose elements are smaller than
-            /// a byte, it is 1; see [`Dtype::bits`] and [`Dtype::bytes_of`].
+            /// Returns the number of bytes of an element. The result is 1 for packed dtypes,
+            /// although their elements are smaller than a byte: see [`Dtype::bits`] and
+            /// [`Dtype::bytes_of`].
             #[inline]
             pub const fn size(self) -> usize {
                 match self { $(Dtype::$name => $size,)* $(Dtype::$stored => 1),* }
             }
 
-            /// Returns the name in MLX, such as `float32`.
+            /// Returns MLX's name of the dtype, such as `float32`.
             #[inline]
             pub const fn name(self) -> &'static str {
                 match self { $(Dtype::$name => $text,)* $(Dtype::$stored => $stext),* }
@@ -80,14 +81,14 @@ pub enum Kind {
 }
 
 mod sealed {
-    /// Restricts [`super::Element`] to the types of this module, because unsafe code relies on
-    /// their dtypes.
+    /// Restricts [`super::Element`] to the types of this module, because unsafe code relies on the
+    /// correctness of its dtypes.
     pub trait Sealed {}
 }
 use sealed::Sealed;
 
 /// A Rust type that is the element type of a [`Dtype`]: `bool`, integers, `f16`, `bf16`, `f32`,
-/// `f64` and `Complex32`. Other crates cannot add types, because unsafe code relies on the list.
+/// `f64` and `Complex32`. Other crates cannot add types, because unsafe code relies on this list.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an element type",
     label = "not an element",
@@ -160,8 +161,8 @@ dtypes! {
         Float6E3m2fnPacked "float6_e3m2fn_packed";
         /// `float4_e2m1fn`, two in a byte, the first in the lowest bits; row-major only.
         Float4E2m1fnPacked "float4_e2m1fn_packed";
-        /// Two `float4_e2m1fn` in a byte, which counts as one element, as in PyTorch. Sizes count
-        /// bytes, so the last axis is twice as long as floats.
+        /// Two `float4_e2m1fn` in a byte. As in PyTorch, the byte counts as one element, so sizes
+        /// count bytes. Converted to floats, the last axis is twice as long.
         Float4E2m1fnX2 "float4_e2m1fn_x2";
     }
 }
@@ -182,13 +183,13 @@ impl Dtype {
         }
     }
 
-    /// Returns the dtype of a DLPack type, or `None` if the type does not support arithmetic.
+    /// Returns the dtype of a DLPack type, or `None` if the library has no arithmetic for the type.
     /// [`from_dl_with`] also knows the dtypes that only store numbers.
     ///
     /// [`from_dl_with`]: Dtype::from_dl_with
     #[inline]
     pub fn from_dl(dl: DLDataType) -> Option<Dtype> {
-        /// Indexed by the code, and by the binary logarithm of the bytes.
+        /// Indexed by the DLPack type code, and by the base-2 logarithm of the size in bytes.
         const FOUND: [[Option<Dtype>; 4]; 7] = {
             let mut found = [[None; 4]; 7];
             let mut i = 0;
@@ -206,7 +207,7 @@ impl Dtype {
     }
 
     /// Returns the dtype of a DLPack type, or `None` if no array can hold it. The tensor's `flags`
-    /// distinguish elements of less than 8 bits that are padded to a byte from packed elements.
+    /// distinguish elements of less than 8 bits that are padded to a byte from packed ones.
     #[inline]
     pub fn from_dl_with(dl: DLDataType, flags: u64) -> Option<Dtype> {
         Dtype::from_dl(dl).or_else(|| Dtype::storage_from_dl(dl, flags))
@@ -242,11 +243,12 @@ impl Dtype {
         matches!(self, Dtype::Complex64)
     }
 
-    /// Returns the dtype that operands of both dtypes are converted to, by MLX's rules:
+    /// Returns the dtype to which operands of both dtypes are converted, by MLX's rules:
     ///
     /// - a float wins over any integer, and complex64 over everything;
     /// - float16 with bfloat16 gives float32, and uint64 with a signed integer gives float32;
-    /// - a storage dtype stays what it is, so that the operation refuses it by its name.
+    /// - a storage dtype stays unchanged, so that the operation refuses it and names it in the
+    ///   error.
     ///
     /// ```
     /// use ultramarine_runtime::Dtype;
@@ -258,7 +260,8 @@ impl Dtype {
         if self as u8 == other as u8 {
             return self;
         }
-        // The later dtype in the enum decides, so each pair is handled in one order only.
+        // Sort the pair by position in the enum, so that each pair has to be handled in one order
+        // only.
         let (a, b) = if (self as u8) < (other as u8) { (self, other) } else { (other, self) };
         match (a, b) {
             _ if b.is_storage() => {
@@ -291,9 +294,8 @@ impl Dtype {
         }
     }
 
-    /// Returns the dtype itself if it is inexact, otherwise float32, which is for example the dtype
-    /// of `exp` of an integer. A storage dtype is returned unchanged, so that the operation refuses
-    /// it.
+    /// Returns the dtype itself if it is inexact, else float32. For example, `exp` of integers has
+    /// the dtype float32. A storage dtype stays unchanged, so that the operation refuses it.
     #[inline]
     pub const fn to_inexact(self) -> Dtype {
         if self.is_inexact() || self.is_storage() { self } else { Dtype::Float32 }
@@ -321,13 +323,13 @@ impl Dtype {
     }
 }
 
-/// Groups of dtypes with the names of NumPy and MLX. [`Dtype::is_subtype`] returns whether a dtype
-/// belongs to a group.
+/// Groups of dtypes, with the names of NumPy and MLX. [`Dtype::is_subtype`] checks if a dtype
+/// belongs to a category.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Category {
     /// All dtypes.
     Generic,
-    /// All dtypes that support arithmetic, except bool.
+    /// All dtypes with arithmetic, except bool.
     Number,
     /// Integers, without bool.
     Integer,
@@ -357,7 +359,8 @@ impl Category {
     }
 }
 
-/// Limits of a floating-point dtype, from [`finfo`]. For complex64, the limits of its parts.
+/// Limits of a floating-point dtype, from [`finfo`]. For complex64, these are the limits of the
+/// real and imaginary parts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FloatInfo {
     /// The dtype asked for.
@@ -368,7 +371,7 @@ pub struct FloatInfo {
     pub eps: f64,
     /// Largest finite number.
     pub max: f64,
-    /// Lowest finite number. It is positive for float8_e8m0fnu, which has no sign.
+    /// Lowest finite number. For float8_e8m0fnu, which has no sign, it is positive.
     pub min: f64,
     /// Smallest positive number with full precision.
     pub smallest_normal: f64,

@@ -1,11 +1,11 @@
-//! Replaces files completely or not at all.
+//! Replacing files atomically: either the whole file is replaced, or nothing changes.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A file that is removed when this is dropped, unless it has been renamed.
+/// A temporary file, which is deleted on drop unless it has been renamed.
 struct Temporary {
     path: PathBuf,
     renamed: bool,
@@ -22,27 +22,28 @@ impl Drop for Temporary {
 /// The step at which a replacement failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Opening the file, or the temporary file beside it.
+    /// The file, or the temporary file beside it, cannot be opened.
     Open,
-    /// Writing the new content, or replacing the old file.
+    /// The new content cannot be written, or cannot replace the old content.
     Write,
 }
 
-/// Makes `write` write a new file, which then replaces the file at `path`. If anything fails, the
-/// old file (or its absence) is unchanged.
+/// Calls `write` to write a new file, which then replaces the file at `path`. If anything fails,
+/// the old file stays; if there was none, none appears.
 ///
 /// # Errors
-/// Those of `write`, and the system's errors as converted by `failed`.
+/// Those of `write`. Errors of the operating system are converted by `failed`.
 pub fn replace<E>(
     path: &Path,
     failed: impl Fn(Step, io::Error) -> E,
     write: impl FnOnce(&mut File) -> Result<(), E>,
 ) -> Result<(), E> {
-    // A link must remain a link, so replace its target.
+    // A symbolic link stays a link: the file that it points to is replaced.
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let old = fs::metadata(&target).ok();
     if old.as_ref().is_some_and(|m| !m.is_file()) {
-        // A pipe or a device cannot be replaced, and a directory cannot be opened.
+        // A pipe or a device cannot be replaced, so it is written in place. Opening a directory
+        // fails.
         let mut file =
             OpenOptions::new().write(true).open(&target).map_err(|e| failed(Step::Open, e))?;
         return write(&mut file);
@@ -50,10 +51,10 @@ pub fn replace<E>(
     let (mut temporary, mut file) = create_beside(&target).map_err(|e| failed(Step::Open, e))?;
     write(&mut file)?;
     if let Some(old) = old {
-        // Ignore failures: not all file systems have permissions.
+        // Ignore errors, because some file systems have no permissions to keep.
         let _ = file.set_permissions(old.permissions());
     }
-    // Close the file first, because some systems report write errors only then.
+    // Some systems report failed writes only when the file is closed.
     drop(file);
     fs::rename(&temporary.path, &target).map_err(|e| failed(Step::Write, e))?;
     temporary.renamed = true;
@@ -63,7 +64,7 @@ pub fn replace<E>(
 fn create_beside(target: &Path) -> std::io::Result<(Temporary, File)> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     loop {
-        // The name is short, because the target's name may already have the maximum length.
+        // Use a short name, because the target's name may already have the maximal length.
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let path = target.with_file_name(format!(".tmp-{}-{number}", std::process::id()));
         match OpenOptions::new().write(true).create_new(true).open(&path) {

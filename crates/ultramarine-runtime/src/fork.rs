@@ -8,9 +8,9 @@ use std::cell::RefCell;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::thread::LocalKey;
 
-/// The stages of a fork, one for each part of the library that has a hook. Locks are taken in this
-/// order: first work is stopped, and last the allocator is locked, because all other parts use it.
-/// Locks are released in the reverse order.
+/// The stages of a fork, in the order in which their locks are taken. Each part of the library that
+/// has a hook has its own stage. The parts that submit work come first, and the allocator, which
+/// all others use, is locked last. Locks are released in the reverse order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ForkStage {
     /// The scheduler of evaluations, and the threads that wait for nodes.
@@ -38,24 +38,24 @@ const STAGES: usize = ForkStage::Allocator as usize + 1;
 pub struct Hook {
     /// Takes the locks.
     pub prepare: fn(),
-    /// Releases them in the parent.
+    /// Releases the locks in the parent.
     pub parent: fn(),
-    /// Releases them in the child, and repairs the parts whose threads do not exist there.
+    /// Releases the locks in the child, and repairs the state of threads that do not exist there.
     pub child: fn(),
 }
 
-/// Stores the guard that a hook's `prepare` locked, for the thread that forks.
+/// Keeps the guard that a hook's `prepare` has locked. It is kept for the thread that forks.
 pub fn keep<G>(held: &'static LocalKey<RefCell<Option<G>>>, guard: G) {
     let _ = held.try_with(|held| *held.borrow_mut() = Some(guard));
 }
 
-/// Returns the guard that [`keep`] stored. A thread that is exiting has stored none.
+/// Returns the guard that [`keep`] kept. Returns nothing on a thread that is ending.
 pub fn take<G>(held: &'static LocalKey<RefCell<Option<G>>>) -> Option<G> {
     held.try_with(|held| held.borrow_mut().take()).ok().flatten()
 }
 
-/// Null until the stage's part registers. Not a `OnceLock`, because a fork while it is being set
-/// would block the child.
+/// NULL until the part of the library registers its hook. This is not a `OnceLock`, because a fork
+/// while one is being set would block the child.
 static HOOKS: [AtomicPtr<Hook>; STAGES] = [const { AtomicPtr::new(std::ptr::null_mut()) }; STAGES];
 
 /// Registers the hook of a stage. Later calls for the same stage do nothing.
@@ -73,7 +73,7 @@ fn register_first(stage: ForkStage, hook: &'static Hook) {
     handlers::register();
 }
 
-/// The handlers of the process.
+/// The handlers that are registered for forks of the process.
 #[cfg(unix)]
 mod handlers {
     use super::{HOOKS, Hook, STAGES};
@@ -81,16 +81,16 @@ mod handlers {
     use std::sync::atomic::{AtomicBool, Ordering};
 
     thread_local! {
-        /// Bit `i` is set if stage `i` was prepared for this thread's fork. If another thread
-        /// registers a hook during the fork, the hook is not called.
+        /// Bit `i` is set if stage `i` was prepared for the fork that this thread makes. If another
+        /// thread registers a hook during the fork, the hook is not called.
         static PREPARED: Cell<u32> = const { Cell::new(0) };
     }
 
     pub(super) fn register() {
         static DONE: AtomicBool = AtomicBool::new(false);
         if !DONE.swap(true, Ordering::Relaxed) {
-            // SAFETY: the functions have a static lifetime. If the call fails (no memory), only
-            // forked children are affected.
+            // SAFETY: plain functions that are never unloaded. If the call fails for lack of
+            // memory, only forked children are affected.
             unsafe { libc::pthread_atfork(Some(prepare), Some(parent), Some(child)) };
         }
     }

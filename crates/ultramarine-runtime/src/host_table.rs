@@ -1,5 +1,5 @@
-//! The host table: the functions that backends may call, and the error objects that they make with
-//! it.
+//! The host table: the functions that backends may call, and the error objects that backends make
+//! with them.
 
 use crate::error::{Error, Result};
 use crate::{memory::alloc, pool};
@@ -7,7 +7,7 @@ use core::ffi::{c_char, c_void};
 use std::ptr::NonNull;
 use ultramarine_abi::{self as abi, HostTable, ParallelBody, Status, status};
 
-/// Returns the only host table.
+/// The host table, of which there is only one.
 pub fn table() -> &'static HostTable {
     static TABLE: HostTable = HostTable {
         size: size_of::<HostTable>() as u32,
@@ -29,7 +29,7 @@ pub fn table() -> &'static HostTable {
 struct ErrorObject {
     code: Status,
     text: String,
-    /// The index of the failed command in its list.
+    /// The index of the command in a list that failed.
     command: Option<u32>,
 }
 
@@ -71,15 +71,16 @@ unsafe extern "C" fn error_command(_host: *mut c_void, error: *mut abi::Error, i
     }
 }
 
-/// Returns the index of the command at which a submit failed, if the error object has it.
+/// Returns the index of the command at which the submission of a list failed, if the error object
+/// has it.
 pub fn failed_command(error: *const abi::Error) -> Option<u32> {
     // SAFETY: only `error_new` makes error objects, and this one has not been freed yet.
     unsafe { (error as *const ErrorObject).as_ref() }?.command
 }
 
 unsafe extern "C" fn alloc_bytes(_host: *mut c_void, bytes: u64) -> *mut c_void {
-    // Store the size in front of the block, in a whole aligned unit, because `free` does not get
-    // it.
+    // Store the size in front of the block, in a whole aligned unit, because `free` is not given
+    // the size.
     let Some(total) = usize::try_from(bytes).ok().and_then(|b| b.checked_add(HEADER)) else {
         return std::ptr::null_mut();
     };
@@ -106,10 +107,11 @@ unsafe extern "C" fn free_bytes(_host: *mut c_void, data: *mut c_void) {
     }
 }
 
-/// `parallel_for` of the ABI, for the host table and the table of extensions.
+/// The contract's `parallel_for`, for the host table and the table of extensions.
 ///
 /// # Safety
-/// `body` may be called with `context` on any thread, for each index below `count`, and does not unwind.
+/// `body` may be called with `context` on any thread, for each index below `count`, and does not
+/// unwind.
 pub unsafe extern "C" fn parallel_for(
     _host: *mut c_void,
     count: u64,
@@ -124,30 +126,30 @@ pub unsafe extern "C" fn parallel_for(
     });
 }
 
-/// `thread_count` of the ABI, for the host table and the table of extensions.
+/// The contract's `thread_count`, for both tables.
 ///
 /// # Safety
-/// There are no requirements; the type in the ABI needs `unsafe`.
+/// There are no requirements; the contract's type is `unsafe`.
 pub unsafe extern "C" fn thread_count(_host: *mut c_void) -> u32 {
     pool::threads() as u32
 }
 
-/// Converts a status and an error object to a result. Frees the error object.
+/// Turns a status and an error object into a result. Frees the error object.
 #[inline]
 pub fn check(call: &str, code: Status, error: *mut abi::Error) -> Result<()> {
     if code == status::OK && error.is_null() { Ok(()) } else { check_object(call, code, error) }
 }
 
-/// The message of a failure without a message.
+/// The message for a failure without an error object.
 pub(crate) const MUTE: &str = "failed without a message";
 
-/// Converts like [`check`], if there is an error object or a status other than OK.
+/// Like [`check`], but for an error object or a status other than OK.
 #[cold]
 fn check_object(call: &str, code: Status, error: *mut abi::Error) -> Result<()> {
     let object = if error.is_null() {
         None
     } else {
-        // SAFETY: only `error_new` makes error objects, and each is returned once.
+        // SAFETY: error objects are only made by `error_new`, and each is returned once.
         Some(unsafe { Box::from_raw(error as *mut ErrorObject) })
     };
     if code == status::OK {

@@ -1,9 +1,9 @@
-//! Requests to stop a thread's wait or computation, such as Ctrl-C in the embedding language.
+//! Requests to stop a wait or a computation, such as Ctrl-C in the embedding language.
 //!
-//! The language registers a [`Handler`]. It is called between tasks, between the pieces of loops,
-//! and in waits, at most once every [`PERIOD`]. If an evaluation is asked to stop, it first gives
-//! its nodes up, and then handles the request, because the handler's code may evaluate arrays, and
-//! the evaluation may continue afterwards.
+//! The language registers a [`Handler`]. A thread asks it between tasks, between the pieces of
+//! loops and during waits, at most once every [`PERIOD`]. If a stop is requested, the evaluation
+//! first gives up its nodes, and then the request is handled. So the code that the handler runs can
+//! evaluate arrays, and the evaluation can continue afterwards.
 
 use crate::error::Result;
 use std::cell::Cell;
@@ -11,42 +11,42 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// The minimum time between two queries by one thread.
+/// The shortest time between two calls of the handler on one thread.
 pub const PERIOD: Duration = Duration::from_millis(50);
 
 /// The embedding language's functions for interrupts. They do not unwind.
 pub struct Handler {
-    /// Returns true if there is a request for the calling thread. It does not run users' code.
+    /// Returns true if there is a request for the calling thread. Does not run any user code.
     pub is_requested: fn() -> bool,
-    /// Handles the request by running the user's code for it. If this returns an error, the
-    /// evaluation ends, otherwise it continues.
+    /// Handles the request by running the user's code for it. An error ends the evaluation;
+    /// otherwise the evaluation continues.
     pub handle: fn() -> Result<()>,
 }
 
 static HANDLER: OnceLock<Handler> = OnceLock::new();
 
-/// Registers the handler. Only the first call counts.
+/// Registers the handler. Later calls have no effect.
 pub fn set_handler(handler: Handler) {
     let _ = HANDLER.set(handler);
 }
 
 struct Thread {
-    /// Time in milliseconds of [`now`] from which on the handler is queried again.
+    /// The time in milliseconds of [`now`] after which the handler is asked again.
     next: Cell<u64>,
     /// True while the thread runs an evaluation that can be given up.
     active: Cell<bool>,
-    /// True if the evaluation has to be given up, because results of the current tasks are
+    /// True if the evaluation has to be given up, because the results of the current tasks are
     /// incomplete.
     cut: Cell<bool>,
     /// True if the current task has to be finished, because it overwrites an operand.
     held: Cell<bool>,
 }
 
-/// Number of threads whose evaluation has to be given up. If it is 0, threads need not read their
-/// own state, which costs a call in a library.
+/// Number of threads whose evaluation has to be given up. While it is 0, threads need not look at
+/// their own thread-local state, which costs a function call in a shared library.
 static CUT: AtomicUsize = AtomicUsize::new(0);
 
-/// Number of threads that have to finish the current task. It has the same purpose.
+/// Number of threads that have to finish the current task. It is counted for the same reason.
 static HELD: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
@@ -60,11 +60,11 @@ thread_local! {
     };
 }
 
-/// Returns the milliseconds of a clock that is cheap to read.
+/// Milliseconds of a clock that is cheap to read.
 #[cfg(target_os = "linux")]
 fn now() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: a place for the answer.
+    // SAFETY: the pointer is valid for writing the time.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC_COARSE, &mut time) };
     time.tv_sec as u64 * 1000 + time.tv_nsec as u64 / 1_000_000
 }
@@ -75,7 +75,7 @@ fn now() -> u64 {
     START.get_or_init(std::time::Instant::now).elapsed().as_millis() as u64
 }
 
-/// Returns true if requests are possible, because a handler is registered.
+/// Returns true if there is a handler, so that there can be requests.
 #[inline]
 pub fn is_possible() -> bool {
     HANDLER.get().is_some()
@@ -94,14 +94,15 @@ impl Thread {
             return false;
         }
         let requested = (handler.is_requested)();
-        // After a request, the next query calls the handler at once, so that the next wait or
-        // evaluation ends too.
+        // After a request, do not wait for the period: the code that the request stops has to see
+        // it at once.
         self.next.set(if requested { now } else { now + PERIOD.as_millis() as u64 });
         requested
     }
 }
 
-/// Sets a flag of a thread, and updates the count of set flags. Returns the former value.
+/// Sets a flag of a thread, and updates the number of threads that have it set. Returns the flag's
+/// former value.
 fn set(flag: &Cell<bool>, threads: &AtomicUsize, value: bool) -> bool {
     let before = flag.replace(value);
     match (before, value) {
@@ -115,7 +116,7 @@ fn set(flag: &Cell<bool>, threads: &AtomicUsize, value: bool) -> bool {
 /// Handles a request outside evaluations.
 ///
 /// # Errors
-/// Those of the embedding language. They end the thread's wait.
+/// The language's own error, which ends the wait.
 #[cold]
 pub fn handle() -> Result<()> {
     HANDLER.get().map_or(Ok(()), |handler| (handler.handle)())
@@ -143,8 +144,8 @@ pub fn is_cut() -> bool {
     CUT.load(Ordering::Relaxed) > 0 && THREAD.with(|thread| thread.cut.get())
 }
 
-/// Returns true if the evaluation has to be given up here: between tasks, or inside a loop, whose
-/// task then is not finished.
+/// Returns true if the evaluation has to be given up at this point. The point is between tasks, or
+/// inside of a loop whose task then stays unfinished.
 #[inline]
 pub fn is_due() -> bool {
     let Some(handler) = HANDLER.get() else { return false };
@@ -158,8 +159,8 @@ pub fn is_due() -> bool {
     })
 }
 
-/// Ensures that the current task is finished, because it overwrites an operand. Outside tasks,
-/// ensures it for the evaluation.
+/// Makes sure that the current task is finished, because it overwrites an operand. Outside of
+/// tasks, this applies to the whole evaluation.
 #[inline]
 pub fn hold() {
     if is_possible() {

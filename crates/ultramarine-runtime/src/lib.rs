@@ -1,11 +1,11 @@
-//! The layers below the graph: dtypes, shapes, memory, streams, devices, the registry of backends
-//! and their loader, kernel plans and calls, transfers, and user kernels.
+//! The parts below the graph: dtypes, shapes, memory, streams, devices, the registry of backends
+//! and their loader, kernel plans and calls, transfers, user kernels.
 //!
-//! This crate has no arrays and no operations. Only `ultramarine` uses it, and re-exports the
-//! public part. Modules and functions that are hidden from the documentation have no stability
-//! guarantees.
+//! This crate knows no arrays and no operations. Only `ultramarine` uses it, and re-exports the
+//! public parts. Modules and functions that are hidden from the documentation have no stable
+//! interface.
 //!
-//! Modules import from those above them in this list only:
+//! Modules import only from modules above them in this list:
 //!
 //! ```text
 //! error log sync files                 no imports
@@ -74,10 +74,11 @@ pub use scalar::Scalar;
 #[doc(hidden)]
 pub use ultramarine_abi::BackendInit;
 
-/// Sets the linked-in CPU backend: an expression of type `ultramarine_abi::BackendInit`. A program
-/// contains it exactly once.
+/// Declares the linked-in CPU backend. A program has to call this macro once, with an expression of
+/// type `ultramarine_abi::BackendInit`.
 ///
-/// The registry opens the backend at its first use. A program without this macro does not link.
+/// The registry opens the backend when it is first needed. A program without the call does not
+/// link.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! built_in_backend {

@@ -4,7 +4,7 @@
 use std::io::Write;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// The severity of a line. The numbers are those of the ABI.
+/// The severity of a line. The numbers are the contract's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Level {
@@ -15,7 +15,7 @@ pub enum Level {
 }
 
 impl Level {
-    /// Returns the level of an ABI number. Higher numbers count as debugging.
+    /// Returns the level with the contract's number. Larger numbers count as `Debug`.
     pub fn of(number: u32) -> Level {
         match number {
             0 => Level::Error,
@@ -30,7 +30,7 @@ impl Level {
     }
 }
 
-/// 0: the environment has not been read yet. Otherwise the number of shown levels, plus one.
+/// 0 before the first use; afterwards the number of shown levels plus one.
 static SHOWN: AtomicU8 = AtomicU8::new(0);
 
 fn shown() -> u8 {
@@ -50,10 +50,11 @@ fn shown() -> u8 {
     }
 }
 
-/// Writes a line, if lines of that level are shown. The text is formatted only in this case.
+/// Writes one line if lines of that level are shown. The text is formatted only then.
 pub fn log(level: Level, text: impl std::fmt::Display) {
     if (level as u8) < shown() {
-        // A single write, so that lines of several threads are not mixed. Failures are ignored.
+        // Write the line with one call, so that lines of several threads do not mix. If the write
+        // fails, the line is lost.
         let line = format!("ultramarine: {}: {text}\n", level.name());
         let _ = std::io::stderr().write_all(line.as_bytes());
     }

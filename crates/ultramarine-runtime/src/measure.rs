@@ -7,9 +7,12 @@ use crate::{
 use std::time::{Duration, Instant};
 use ultramarine_abi::schema::{BinaryAttrs, binary, op};
 
-/// Measures the time of `rounds` commands, each an addition of two arrays with one element, on a
-/// device. The three results are: the call of the table's function without a command; with making
-/// the command; and also with looking up its plan.
+/// Measures the time of `rounds` commands that add two one-element arrays on a device. The three
+/// times are:
+///
+/// - the bare call of the table's function, without a command;
+/// - the call, with making the command;
+/// - the call, with making the command and looking up its plan.
 ///
 /// # Errors
 /// Those of an addition on the device.

@@ -8,15 +8,15 @@ const EMPTY: u8 = 0;
 const BEING_SET: u8 = 1;
 const FULL: u8 = 2;
 
-/// A cell like [`std::sync::OnceLock`], but making it with a value costs no more than the value,
-/// and threads cannot wait for it.
+/// Like [`std::sync::OnceLock`], but a `SetOnce` that is made with a value costs nothing beyond the
+/// value, and no thread ever waits for it.
 pub struct SetOnce<T> {
     state: AtomicU8,
     value: UnsafeCell<MaybeUninit<T>>,
 }
 
-// SAFETY: the thread that sets the value has exclusive access until the state is full. From then on
-// the value is only read, until it is dropped, on any thread.
+// SAFETY: the thread that sets the value has exclusive access until the state says that the value
+// is set. From then on the value is only read, on any thread, until it is dropped.
 unsafe impl<T: Send + Sync> Sync for SetOnce<T> {}
 
 impl<T> SetOnce<T> {
@@ -36,17 +36,17 @@ impl<T> SetOnce<T> {
         if self.state.load(Ordering::Acquire) != FULL {
             return None;
         }
-        // SAFETY: the state is full, so the value was written before, and is not written again.
+        // SAFETY: the state says that the value is set, and a set value is not written again.
         Some(self.value.with(|value| unsafe { (*value).assume_init_ref() }))
     }
 
-    /// Sets the value, if no other thread has set it before.
+    /// Sets the value. Only the first call has an effect.
     #[inline]
     pub fn set(&self, value: T) {
         let order = (Ordering::Relaxed, Ordering::Relaxed);
         if self.state.compare_exchange(EMPTY, BEING_SET, order.0, order.1).is_ok() {
-            // SAFETY: only one thread gets here, once, and no thread reads before the state is
-            // full.
+            // SAFETY: only one thread gets here, once, and other threads do not read before the
+            // state says that the value is set.
             self.value.with_mut(|place| unsafe { (*place).write(value) });
             self.state.store(FULL, Ordering::Release);
         }
@@ -57,7 +57,7 @@ impl<T> Drop for SetOnce<T> {
     #[inline]
     fn drop(&mut self) {
         if self.state.load(Ordering::Relaxed) == FULL {
-            // SAFETY: the state is full, and the value is dropped once.
+            // SAFETY: the value is set, and is dropped once.
             self.value.with_mut(|value| unsafe { (*value).assume_init_drop() });
         }
     }

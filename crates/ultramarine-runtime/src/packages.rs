@@ -1,5 +1,5 @@
-//! The packages with backends, by type of device. They are used only in messages, not for finding
-//! backends.
+//! The packages that have backends for types of devices. Only messages use this list; the loader
+//! does not.
 
 use ultramarine_abi::dlpack::device_type;
 
@@ -12,16 +12,16 @@ pub struct Package {
     pub backend: &'static str,
     /// Name of the package.
     pub name: &'static str,
-    /// Readable name of the devices.
+    /// The devices, as messages name them.
     devices: &'static str,
-    /// True if there is a wheel for this system.
+    /// True if the package has a wheel for this system.
     here: bool,
 }
 
 const APPLE: bool = cfg!(target_vendor = "apple");
 const WINDOWS: bool = cfg!(windows);
 
-/// All packages. For each device, the recommended one comes first.
+/// All packages. For each type of device, the best package comes first.
 const PACKAGES: [Package; 4] = [
     Package {
         device_type: device_type::CUDA,
@@ -58,7 +58,7 @@ pub fn find(device_type: i32, backend: &str) -> Option<&'static Package> {
     PACKAGES.iter().find(|row| row.device_type == device_type && row.backend == backend)
 }
 
-/// The remedy for missing GPUs on this system.
+/// Advice for messages: how to get a GPU backend on this system.
 pub fn remedy() -> String {
     let here = PACKAGES.iter().filter(|row| row.here);
     let all: Vec<_> = here.map(|row| format!("{} ({})", row.name, row.devices)).collect();

@@ -1,23 +1,29 @@
 //! The process's only thread pool. It runs one parallel loop at a time, which starts in about a
 //! microsecond.
 //!
-//! Workers are created at the first use, and live until the process ends. After each loop they spin
-//! for a few tens of microseconds, and then park. A caller never waits for another caller's loop:
-//! nested calls, and calls while another thread's loop has the workers, run on the calling thread
-//! alone. Each such call keeps a processor busy, so the loop with the workers gets one worker less,
-//! because a worker that shares a processor delays the whole loop.
+//! Workers are created at the first real use and live as long as the process. After each loop they
+//! spin for a few tens of microseconds and then park. A caller never waits for another caller's
+//! loop: nested calls, and calls made while another thread's loop has the workers, run in place.
+//! Each loop that runs in place keeps a processor busy, and a worker that has to share a processor
+//! delays its whole loop. So the loop with the workers gets one worker fewer for each loop in
+//! place.
 //!
-//! Handing over a loop uses a single word, `Pool::state`. It holds the loop's number, whether the
-//! loop is open, how many workers may join, and how many have joined. The caller writes the loop's
-//! description and opens the loop. A worker joins by a compare-and-swap that succeeds only while
-//! the loop is open, and only then reads the description. When all indices are taken, the caller
-//! closes the loop and waits for the workers that joined. Therefore no worker reads a description
-//! after `parallel_for` returned, and a worker that wakes up late costs nothing.
+//! Handing over a loop uses one word, `Pool::state`. It holds the loop's number, whether the loop
+//! is open, how many workers may join and how many have joined.
 //!
-//! A thread that gives work to a stream and then continues also needs a processor, until it waits.
-//! An example is building a model's next step while the current one is evaluated. Loops of such
-//! work leave a processor free for the thread ([`Submitter`]), because a worker that shares a
-//! processor delays the whole loop. As soon as the thread waits, all workers may join.
+//! 1. The caller writes the loop's description and opens the loop.
+//! 2. A worker joins by a compare-and-swap that succeeds only while the loop is open. It reads the
+//!    description only after it has joined.
+//! 3. Once all indices are given out, the caller closes the loop and waits for the workers that
+//!    joined.
+//!
+//! So no worker reads a description after `parallel_for` has returned, and a worker that wakes up
+//! late costs nothing.
+//!
+//! A thread that has given work to a stream continues to compute until it waits: for example, it
+//! builds a model's next step while this step is evaluated. Loops of such work leave the thread a
+//! processor ([`Submitter`]), because a worker that has to share one delays the whole loop. As soon
+//! as the thread waits, all workers may join.
 
 use crate::fork::{self, ForkStage, Hook};
 use crate::sync::modelled::{
@@ -36,25 +42,25 @@ use std::time::{Duration, Instant};
 #[cfg(all(test, ultramarine_loom))]
 mod model;
 
-/// Time for which a worker without work, or a caller without remaining indices, spins before it
-/// sleeps.
+/// How long a worker without work spins before it sleeps. A caller spins as long after it has given
+/// out all indices.
 const SPIN: Duration =
     if cfg!(ultramarine_loom) { Duration::ZERO } else { Duration::from_micros(40) };
-/// Number of workers that one thread wakes. These workers wake the others.
+/// Workers that one thread wakes by itself. The woken workers wake the others.
 const FAN_OUT: usize = 4;
-/// Limit on the threads of a loop. It must fit the fields of `Pool::state`.
+/// Most threads that a loop uses. The fields of `Pool::state` limit the number.
 const MAX_THREADS: usize = 1024;
 
-// Fields of `Pool::state`.
+// Bit fields of `Pool::state`.
 const JOINED: u64 = 0xffff;
 const OPEN: u64 = 1 << 16;
-/// Set while the caller sleeps: the last worker that leaves must wake it.
+/// The caller sleeps, and the last worker to leave must wake it.
 const ASLEEP: u64 = 1 << 17;
 const WANTED_SHIFT: u32 = 20;
 const WANTED: u64 = 0xfff;
 const NUMBER_SHIFT: u32 = 32;
 
-/// A loop's body, as workers see it. Its true lifetime ends when the caller leaves `Pool::run`.
+/// A loop's body as workers see it. Its true lifetime is the duration of the caller's `Pool::run`.
 type Body = dyn Fn(usize) + Sync + 'static;
 type Payload = Box<dyn Any + Send>;
 
@@ -70,12 +76,12 @@ modelled_statics! {
     static IN_PLACE: AtomicUsize = AtomicUsize::new(0);
 }
 
-/// Returns the number of other threads that run a loop in place.
+/// The number of other threads that run a loop in place.
 fn others_in_place() -> usize {
     IN_PLACE.load(Ordering::Relaxed).saturating_sub(usize::from(COUNTED.with(Cell::get)))
 }
 
-/// Runs a loop in place, and counts it.
+/// Runs a loop in place, and counts it meanwhile.
 fn run_in_place(count: usize, body: &(dyn Fn(usize) + Sync)) -> Option<Payload> {
     let mut indices = 0..count;
     if COUNTED.with(|counted| counted.replace(true)) {
@@ -83,22 +89,23 @@ fn run_in_place(count: usize, body: &(dyn Fn(usize) + Sync)) -> Option<Payload> 
     }
     IN_PLACE.fetch_add(1, Ordering::Relaxed);
     let panic = drain(|| indices.next(), body);
-    // In a child that was forked inside the loop, the count is 0 already.
+    // A child that was forked inside of the loop counts from 0, so there may be nothing to
+    // subtract.
     let less = |count: usize| count.checked_sub(1);
     let _ = IN_PLACE.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
     COUNTED.with(|counted| counted.set(false));
     panic
 }
 
-/// Time for which a thread that submitted work and continued is assumed to compute.
+/// How long a thread counts as computing after it has submitted work.
 const ABSENCE: Duration =
     if cfg!(ultramarine_loom) { Duration::from_secs(3600) } else { Duration::from_millis(50) };
 
-/// A thread that gives work to streams, as seen by the pool.
+/// The pool's record of a thread that gives work to streams.
 pub struct Submitter {
-    /// True if it waits, or has ended.
+    /// The thread waits for something, or has ended.
     waits: AtomicBool,
-    /// The time of its last submission, in nanoseconds since `begin`.
+    /// The time of the last submission, in nanoseconds since `begin`.
     submitted: AtomicU64,
     begin: Instant,
 }
@@ -113,14 +120,14 @@ impl Submitter {
         self.begin.elapsed().as_nanos() as u64
     }
 
-    /// Returns true if the thread is assumed to need a processor.
+    /// Returns true if the thread presumably needs a processor.
     fn computes(&self) -> bool {
         let absence = || self.now().saturating_sub(self.submitted.load(Ordering::Relaxed));
         !self.waits.load(Ordering::SeqCst) && absence() < ABSENCE.as_nanos() as u64
     }
 }
 
-/// This thread's own submitter. When the thread ends, the submitter counts as waiting forever.
+/// The record of this thread. When the thread ends, it is marked as waiting for ever.
 struct Own(Arc<Submitter>);
 
 impl Drop for Own {
@@ -139,12 +146,11 @@ loom::thread_local! {
 }
 
 modelled_thread_locals! {
-    /// The submitter that this thread works for.
+    /// The thread that submitted the work which this thread runs.
     static WORKS_FOR: RefCell<Option<Arc<Submitter>>> = RefCell::new(None);
 }
 
-/// Returns the calling thread's submitter, for a thread that gives work to another one and
-/// continues.
+/// Returns the record of the calling thread, which gives work to another thread and continues.
 pub fn submitter() -> Option<Arc<Submitter>> {
     OWN.try_with(|own| {
         own.0.submitted.store(own.0.now(), Ordering::Relaxed);
@@ -154,9 +160,9 @@ pub fn submitter() -> Option<Arc<Submitter>> {
     .ok()
 }
 
-/// Calls `work` on behalf of a thread that may have continued.
+/// Calls `work` on behalf of the thread that submitted it and that may compute meanwhile.
 pub fn for_submitter<T>(submitter: Option<Arc<Submitter>>, work: impl FnOnce() -> T) -> T {
-    /// Restores the former value, even after a panic.
+    /// Restores the former value, also after a panic.
     struct Back(Option<Arc<Submitter>>);
     impl Drop for Back {
         fn drop(&mut self) {
@@ -167,7 +173,7 @@ pub fn for_submitter<T>(submitter: Option<Arc<Submitter>>, work: impl FnOnce() -
     work()
 }
 
-/// Calls `wait`. This thread needs no processor during the call.
+/// Calls `wait`. The calling thread counts as needing no processor meanwhile.
 pub fn waiting<T>(wait: impl FnOnce() -> T) -> T {
     let own = OWN.try_with(|own| own.0.clone()).ok();
     let Some(own) = own.filter(|own| !own.waits.swap(true, Ordering::SeqCst)) else {
@@ -175,7 +181,7 @@ pub fn waiting<T>(wait: impl FnOnce() -> T) -> T {
     };
     let pool = POOL.load(Ordering::Acquire);
     if !pool.is_null() && pool != building() {
-        // SAFETY: `build` leaked the pool, and pools are never freed.
+        // SAFETY: the pool was leaked by `build`, and pools are never freed.
         unsafe { &*pool }.admit_all();
     }
     let result = wait();
@@ -183,19 +189,19 @@ pub fn waiting<T>(wait: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Returns true if the submitter that this thread works for needs a processor.
+/// Returns true if the thread that submitted this thread's work needs a processor.
 fn submitter_computes() -> bool {
     WORKS_FOR.with(|of| of.borrow().as_ref().is_some_and(|of| of.computes()))
 }
 
 modelled_statics! {
-    /// The current pool. Null before the first loop and in a forked child; `building()` while a
+    /// The pool. It is NULL before the first loop and in a forked child, and `building()` while a
     /// thread makes it.
     static POOL: AtomicPtr<Pool> = AtomicPtr::new(ptr::null_mut());
     /// Number of forks. A loop that began with another number has lost its workers.
     static GENERATION: AtomicUsize = AtomicUsize::new(0);
-    /// The result of [`threads`], or 0 before its first call. Not a `OnceLock`, because a fork
-    /// while it is being set would block the child.
+    /// The result of [`threads`]; 0 before its first call. This is not a `OnceLock`, because a fork
+    /// while one is being set would block the child.
     static THREADS: AtomicUsize = AtomicUsize::new(0);
 }
 
@@ -229,16 +235,16 @@ struct Pool {
     left: Condvar,
 }
 
-// SAFETY: only `current` is not Sync by itself. The protocol of `state` (see the module's
-// documentation) orders the caller's writes before the workers' reads, and the reads before the
-// caller's return. The body is Sync.
+// SAFETY: `current` is the only part that is not Sync by itself. The protocol of `state`, which the
+// module's documentation describes, orders the caller's writes before the workers' reads, and these
+// reads before the caller's return. The body is Sync.
 unsafe impl Sync for Pool {}
-// SAFETY: as above; no part of a pool belongs to a particular thread.
+// SAFETY: as above. In addition, nothing in a pool belongs to a particular thread.
 unsafe impl Send for Pool {}
 
-/// Returns the limit on the threads of a loop, including the caller: `ULTRAMARINE_NUM_THREADS`, or
-/// the number of processors that this process may use (considering affinity and control groups). It
-/// is fixed at the first call.
+/// The most threads that a loop uses, including the caller: `ULTRAMARINE_NUM_THREADS`, or the
+/// number of processors that this process may use, according to its affinity and control group. The
+/// first call fixes the number.
 pub fn threads() -> usize {
     match THREADS.load(Ordering::Relaxed) {
         0 => {
@@ -259,11 +265,11 @@ fn processors() -> usize {
 }
 
 /// Calls `body` once with each index below `count`, on the calling thread and the pool's workers.
-/// Returns when all calls have returned. Nested calls, and calls while another thread's loop is
-/// running, use only the calling thread.
+/// Returns when all calls have returned. Nested calls, and calls while another thread's loop runs,
+/// are executed on the calling thread alone.
 ///
 /// # Panics
-/// If a call of `body` panics, the remaining indices are still executed. Then the first panic
+/// If a call of `body` panics, the remaining indices are still executed; then the first panic
 /// continues in the caller.
 pub fn parallel_for(count: usize, body: &(dyn Fn(usize) + Sync)) {
     if count > 1
@@ -271,7 +277,7 @@ pub fn parallel_for(count: usize, body: &(dyn Fn(usize) + Sync)) {
         && !INSIDE.with(Cell::get)
         && let Some(pool) = pool()
     {
-        // Load first, so that callers of a busy pool do not compete for the cache line.
+        // Load first, so that callers do not contend for the cache line while the pool is busy.
         if others_in_place() < pool.workers.len()
             && !pool.busy.0.load(Ordering::Relaxed)
             && !pool.busy.0.swap(true, Ordering::Acquire)
@@ -292,8 +298,8 @@ fn raise(panic: Option<Payload>) {
     }
 }
 
-/// Executes `body` with all indices that `next` returns. Indices after a panic are still executed;
-/// the first panic is returned.
+/// Executes `body` for all indices that `next` returns, also after a panic. Returns the first
+/// panic.
 fn drain(
     mut next: impl FnMut() -> Option<usize>,
     body: &(dyn Fn(usize) + Sync),
@@ -312,7 +318,7 @@ fn drain(
     }
 }
 
-/// Spins until `done` returns true, or for `limit`. Returns whether `done` returned true.
+/// Spins until `done` returns true or `limit` has passed. Returns the last result of `done`.
 fn spin_until(limit: Duration, mut done: impl FnMut() -> bool) -> bool {
     if done() {
         return true;
@@ -334,12 +340,12 @@ fn spin_until(limit: Duration, mut done: impl FnMut() -> bool) -> bool {
     }
 }
 
-/// Marks that the pool is being built. The pointer is never dereferenced.
+/// A marker that says that the pool is being built. It is never dereferenced.
 fn building() -> *mut Pool {
     ptr::without_provenance_mut(usize::MAX)
 }
 
-/// Returns the pool, and builds it if necessary. `None` while another thread builds it.
+/// Returns the pool, and builds it if necessary. Returns `None` while another thread builds it.
 fn pool() -> Option<&'static Pool> {
     let mut found = POOL.load(Ordering::Acquire);
     if found.is_null() {
@@ -348,7 +354,8 @@ fn pool() -> Option<&'static Pool> {
     if found == building() {
         return None;
     }
-    // SAFETY: neither null nor the mark, so `build` leaked the pool, and pools are never freed.
+    // SAFETY: the pointer is neither NULL nor the marker, so it points to a pool that `build`
+    // leaked. Pools are never freed.
     Some(unsafe { &*found })
 }
 
@@ -364,9 +371,9 @@ fn build() -> Option<*mut Pool> {
     let pool: &'static Pool = Box::leak(Box::new(Pool::new(threads())));
     for index in 0..pool.workers.len() {
         let name = format!("ultramarine-{index}");
-        // If the system provides no more threads, the existing ones do the work.
+        // If the system refuses more threads, the existing ones do the work.
         match thread::Builder::new().name(name).spawn(move || pool.run_worker(index)) {
-            // The worker sets it too; the first one wins.
+            // The worker sets its handle too. The first one to set it wins.
             Ok(handle) => drop(pool.workers[index].0.thread.set(handle.thread().clone())),
             Err(_) => break,
         }
@@ -377,7 +384,7 @@ fn build() -> Option<*mut Pool> {
 }
 
 impl Pool {
-    /// Makes a pool whose workers have not been started yet.
+    /// Makes a pool whose workers are not started yet.
     fn new(threads: usize) -> Pool {
         let workers = (1..threads)
             .map(|_| Padded(Worker { parked: AtomicBool::new(false), thread: OnceLock::new() }));
@@ -387,8 +394,8 @@ impl Pool {
             current: Padded(UnsafeCell::new(None)),
             busy: Padded(AtomicBool::new(false)),
             workers: workers.collect(),
-            // With fewer processors than threads, spinning would block the thread that is being
-            // waited for.
+            // With fewer processors than threads, a spinning thread would keep the thread that it
+            // waits for from running.
             spin: if processors() >= threads { SPIN } else { Duration::ZERO },
             generation: GENERATION.load(Ordering::Relaxed),
             panic: Mutex::new(None),
@@ -402,10 +409,10 @@ impl Pool {
     fn run(&self, count: usize, body: &(dyn Fn(usize) + Sync)) -> Option<Payload> {
         let borrowed: *const (dyn Fn(usize) + Sync + '_) = body;
         // SAFETY: only the lifetime in the type changes. Workers use the pointer only between
-        // joining and leaving, and this function returns after they have left.
+        // joining and leaving, and this function returns after all of them have left.
         let erased: *const Body = unsafe { std::mem::transmute(borrowed) };
-        // SAFETY: `busy` keeps other callers out. The previous loop was closed, and all workers had
-        // left it before `busy` was cleared, so no thread reads the cell.
+        // SAFETY: `busy` keeps other callers out. The previous loop was closed, and all its workers
+        // had left, before `busy` was cleared. So no thread reads the cell.
         self.current.0.with_mut(|current| unsafe { *current = Some(Loop { body: erased, count }) });
         self.next.0.store(0, Ordering::Relaxed);
         let number = (self.state.0.load(Ordering::Relaxed) >> NUMBER_SHIFT).wrapping_add(1)
@@ -413,12 +420,13 @@ impl Pool {
         let shares = submitter_computes();
         let free = self.free_workers().saturating_sub(usize::from(shares));
         let wanted = (count - 1).min(free) as u64;
-        // SeqCst orders this store before the load of `parked`. The worker uses the reverse order.
+        // SeqCst orders this store before the load of `parked`. The worker stores and loads in the
+        // reverse order.
         self.state
             .0
             .store(number << NUMBER_SHIFT | wanted << WANTED_SHIFT | OPEN, Ordering::SeqCst);
         self.wake(0, wanted as usize);
-        // The submitter may have begun to wait after the query, but before the loop was open.
+        // The submitter may have begun to wait after the check above and before the loop was open.
         if shares && !submitter_computes() {
             self.admit_all();
         }
@@ -444,12 +452,12 @@ impl Pool {
         None
     }
 
-    /// Returns the number of workers that have a processor, considering the loops of other threads.
+    /// The number of workers that find a processor, given the other threads' loops.
     fn free_workers(&self) -> usize {
         self.workers.len().saturating_sub(others_in_place())
     }
 
-    /// Allows all workers that have a processor to join the open loop, if there is one.
+    /// Lets all workers for which there is a processor join the open loop, if there is one.
     fn admit_all(&self) {
         let wanted = self.free_workers() as u64;
         let open = |state: u64| {
@@ -479,7 +487,7 @@ impl Pool {
         }
     }
 
-    /// Wakes the workers `first..first + FAN_OUT` that are wanted and parked.
+    /// Wakes the workers among `first..first + FAN_OUT` that are wanted and parked.
     fn wake(&self, first: usize, wanted: usize) {
         for Padded(worker) in self.workers.iter().take(wanted).skip(first).take(FAN_OUT) {
             if worker.parked.load(Ordering::SeqCst)
@@ -499,14 +507,14 @@ impl Pool {
         (state & OPEN != 0 && number != seen && index < wanted).then_some((number, wanted))
     }
 
-    /// The main function of a worker thread: spins, joins open loops, and parks.
+    /// The main function of a worker thread: it spins, joins open loops, and parks.
     fn run_worker(&self, index: usize) {
         INSIDE.with(|inside| inside.set(true));
         let me = &self.workers[index].0;
         me.thread.get_or_init(thread::current);
-        // Not a valid number, because loops' numbers have 32 bits.
+        // Not the number of any loop, because those have 32 bits.
         let mut seen = u64::MAX;
-        // A worker of another generation exists only after a fork inside a loop's body.
+        // A worker of another generation is alive only after a fork inside a loop's body.
         while GENERATION.load(Ordering::Relaxed) == self.generation {
             let found = spin_until(self.spin, || {
                 Self::open_for(self.state.0.load(Ordering::Relaxed), index, seen).is_some()
@@ -517,7 +525,7 @@ impl Pool {
                     thread::park();
                 }
                 me.parked.store(false, Ordering::SeqCst);
-                // The worker may have been woken spuriously, so check again.
+                // The worker may have been unparked for another reason, so check again.
                 if Self::open_for(self.state.0.load(Ordering::Relaxed), index, seen).is_none() {
                     continue;
                 }
@@ -545,11 +553,11 @@ impl Pool {
                 Err(now) => state = now,
             }
         }
-        // SAFETY: the worker joined while the loop was open, so the caller waits for the worker
-        // before it returns or writes again.
+        // SAFETY: this worker joined while the loop was open, so the caller waits for it before it
+        // returns or writes again.
         let current = self.current.0.with(|current| unsafe { (*current).as_ref() });
         if let Some(current) = current {
-            // SAFETY: as above: the waiting caller borrows the body.
+            // SAFETY: as above. The caller, which waits, still borrows the body.
             let body = unsafe { &*current.body };
             if let Some(payload) = drain(|| self.claim(current.count), body) {
                 self.panicked.store(true, Ordering::Relaxed);
@@ -557,7 +565,7 @@ impl Pool {
             }
         }
         let before = self.state.0.fetch_sub(1, Ordering::AcqRel);
-        // From here on the loop may be over, but the pool itself is never freed.
+        // From here on the loop may be over. The pool itself is never freed.
         if before & ASLEEP != 0 && before & JOINED == 1 {
             drop(lock(&self.sleep));
             self.left.notify_all();
@@ -565,10 +573,10 @@ impl Pool {
     }
 }
 
-/// A forked child has none of the workers, and must never touch data that they may have locked. It
-/// forgets the pool, and builds another one when needed. (The memory stays, shared with the parent
-/// until it is written.) No lock has to be held during the fork, because the pool is found through
-/// an atomic pointer.
+/// A child has none of the workers, and must never touch anything that they may have locked. It
+/// forgets the pool and builds another when it needs one. The memory of the old pool stays, shared
+/// with the parent until written. No lock has to be held across the fork, because the pool is found
+/// through an atomic pointer.
 static FORK_HOOK: Hook = Hook {
     prepare: || {},
     parent: || {},

@@ -4,7 +4,8 @@ use crate::dtype::{Dtype, Element, Packing};
 use half::{bf16, f16};
 use num_complex::Complex32;
 
-/// A number with a dtype that is chosen at run time. The element is in the low bytes of `bits`.
+/// A number with its dtype, where the dtype is chosen at run time. The low bytes of `bits` are the
+/// element's.
 ///
 /// ```
 /// use ultramarine_runtime::{Dtype, Scalar};
@@ -19,7 +20,7 @@ pub struct Scalar {
 }
 
 impl Scalar {
-    /// Makes a scalar from an element's bits, which are the low ones of `bits`. The other bits are
+    /// Makes a scalar from an element's bits, which are the low bits of `bits`. The higher bits are
     /// ignored. A bool is true if any of its bits is set.
     #[inline]
     pub const fn from_bits(dtype: Dtype, bits: u64) -> Self {
@@ -52,7 +53,7 @@ impl Scalar {
             Dtype::Int16 => v as i16 as u16 as u64,
             Dtype::Int32 => v as i32 as u32 as u64,
             Dtype::Int64 => v as i64 as u64,
-            // Convert through float32, as for an array of float32.
+            // Convert to float32 first, as for an array of float32.
             Dtype::Float16 => f16::from_f32(v as f32).to_bits() as u64,
             Dtype::Bfloat16 => bf16::from_f32(v as f32).to_bits() as u64,
             Dtype::Float32 | Dtype::Complex64 => (v as f32).to_bits() as u64,
@@ -70,7 +71,7 @@ impl Scalar {
         }
         match dtype {
             Dtype::Bool => Scalar { dtype, bits: (v != 0) as u64 },
-            // Convert directly, so that the number is rounded only once.
+            // Round once, not twice.
             Dtype::Float32 => Scalar { dtype, bits: (v as f32).to_bits() as u64 },
             _ => Scalar::from_f64(dtype, v as f64),
         }
@@ -99,7 +100,7 @@ impl Scalar {
             Dtype::Bfloat16 => bf16::from_bits(b as u16).to_f64(),
             Dtype::Float32 | Dtype::Complex64 => f32::from_bits(b as u32) as f64,
             Dtype::Float64 => f64::from_bits(b),
-            // For a pair, the first number.
+            // For a pair, take the first number.
             d => d.storage().map_or(f64::NAN, |s| s.format.decode(b as u32) as f64),
         };
         let im =
@@ -143,7 +144,7 @@ impl Scalar {
     }
 }
 
-/// Returns the bits of a number in a storage dtype. For a pair, both numbers.
+/// The bits of a number in a storage dtype. For a pair, both numbers get the value.
 fn stored(dtype: Dtype, v: f32) -> u64 {
     let Some(storage) = dtype.storage() else { return 0 };
     let code = storage.format.encode(v) as u64;

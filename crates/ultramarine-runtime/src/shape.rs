@@ -15,7 +15,7 @@ pub type Strides = SmallVec<[isize; 4]>;
 /// The most dimensions that an array may have.
 pub const MAX_NDIM: usize = ultramarine_abi::MAX_NDIM;
 
-/// Returns the number of elements of a shape. `usize::MAX` if the number overflows.
+/// Returns the number of elements of a shape, or `usize::MAX` if the number does not fit.
 #[inline]
 pub fn size(shape: &[usize]) -> usize {
     shape.iter().fold(1, |n, d| n.saturating_mul(*d))
@@ -24,8 +24,9 @@ pub fn size(shape: &[usize]) -> usize {
 /// Bytes of the largest element.
 const LARGEST: usize = 8;
 
-/// Checks that an array may have this shape: at most [`MAX_NDIM`] dimensions, and a size in bytes
-/// that fits the address space, even after a conversion to another dtype.
+/// Checks that an array may have the shape. It may have at most [`MAX_NDIM`] dimensions, and its
+/// size in bytes has to fit the address space for every dtype, because the array may be converted
+/// later.
 ///
 /// # Errors
 /// [`Error::Value`] if not.
@@ -54,7 +55,7 @@ pub fn check(op: &str, shape: &[usize]) -> Result<()> {
 }
 
 /// Returns the strides of a row-major array without gaps. If the shape is too large for an array,
-/// strides are limited to `isize::MAX`.
+/// strides saturate at `isize::MAX`.
 #[inline]
 pub fn contiguous_strides(shape: &[usize]) -> Strides {
     let mut strides = Strides::from_elem(1, shape.len());
@@ -65,7 +66,8 @@ pub fn contiguous_strides(shape: &[usize]) -> Strides {
     strides
 }
 
-/// Returns size and stride of each axis, as arguments for [`byte_range`] and [`element_range`].
+/// Returns the size and stride of each axis, in the form that [`byte_range`] and [`element_range`]
+/// take.
 #[doc(hidden)]
 #[inline]
 pub fn axes(shape: &[usize], strides: &[isize]) -> impl Iterator<Item = (i64, i64)> {
@@ -106,10 +108,10 @@ pub fn broadcast_shapes(a: &[usize], b: &[usize]) -> Result<Shape> {
     broadcast("broadcast_shapes", a, b)
 }
 
-/// Returns [`broadcast_shapes`] for the operands of `op`, which errors name.
+/// Like [`broadcast_shapes`], for the operands of `op`. Errors name `op`.
 ///
 /// # Errors
-/// [`Error::Value`] if they do not broadcast.
+/// [`Error::Value`] when the shapes do not broadcast.
 pub fn broadcast(op: &str, a: &[usize], b: &[usize]) -> Result<Shape> {
     if a == b {
         return Ok(Shape::from_slice(a));
@@ -131,8 +133,8 @@ pub fn broadcast(op: &str, a: &[usize], b: &[usize]) -> Result<Shape> {
     Ok(out)
 }
 
-/// Converts an axis that may count from the end to one that counts from the start. `None` if it is
-/// out of range.
+/// Converts an axis that may count from the end to one that counts from the start. Returns `None`
+/// if it is out of range.
 #[inline]
 pub fn from_start(axis: isize, ndim: usize) -> Option<usize> {
     let axis = if axis < 0 { axis.checked_add_unsigned(ndim)? } else { axis };
@@ -143,7 +145,7 @@ pub fn from_start(axis: isize, ndim: usize) -> Option<usize> {
 /// `op`.
 ///
 /// # Errors
-/// [`Error::Index`] if it is out of range.
+/// [`Error::Index`] if the axis is out of range.
 pub fn normalize_axis(op: &str, axis: isize, ndim: usize) -> Result<usize> {
     from_start(axis, ndim).ok_or_else(|| {
         let text = format!("Invalid axis {axis} for array with {ndim} dimensions.");
@@ -151,11 +153,12 @@ pub fn normalize_axis(op: &str, axis: isize, ndim: usize) -> Result<usize> {
     })
 }
 
-/// Remedy for shapes that do not broadcast, in errors.
+/// The remedy that errors give for shapes that do not broadcast.
 #[doc(hidden)]
 pub const BROADCAST: &str = "Make sizes equal or 1, counted from the last axis.";
 
-/// Remedy for an axis that is out of range in an array of this many dimensions, for errors.
+/// The remedy that errors give for an axis that is out of range. The field is the number of
+/// dimensions.
 #[doc(hidden)]
 #[derive(Clone, Copy)]
 pub struct AxisRange(pub usize);
@@ -169,7 +172,8 @@ impl std::fmt::Display for AxisRange {
     }
 }
 
-/// Remedy for an index into an axis of this size that is out of range, in errors.
+/// The remedy that errors give for an index that is out of range. The field is the size of the
+/// axis.
 #[doc(hidden)]
 #[derive(Clone, Copy)]
 pub struct IndexRange(pub usize);
@@ -183,8 +187,8 @@ impl std::fmt::Display for IndexRange {
     }
 }
 
-/// Returns the axes counted from the start, sorted. The caller makes the errors, because they
-/// differ between operations.
+/// Converts axes to ones that count from the start, and sorts them. The caller makes the errors,
+/// because they differ from operation to operation.
 ///
 /// # Errors
 /// `out_of_range` for an axis that is out of range, `twice` if an axis occurs twice.
