@@ -1,4 +1,4 @@
-//! Calls of a backend: conversion of tensors to the ABI, and submission of commands.
+//! Calls of a backend: conversion of tensors to the contract's form, and submissions.
 
 use super::device_stream::{DeviceStream, Records};
 use super::stats::{Local, Stats, bump};
@@ -35,30 +35,30 @@ pub struct Operand<'a> {
 /// The device and stream that a job runs on. Commands are submitted through it.
 pub struct Exec {
     pub device: &'static DeviceState,
-    /// The device's stream. `None` on the host, whose kernels have no stream.
+    /// The device's side of the stream; `None` on the host, whose kernels take no stream.
     pub(super) stream: Option<&'static DeviceStream>,
-    /// The program's stream. `None` for work outside the programs' streams.
+    /// The program's stream; `None` for internal work such as copies.
     program_stream: Option<Stream>,
-    /// When the number of the next submission is recorded.
+    /// When the next submission is recorded.
     records: Cell<Records>,
-    /// The running graph operation, for errors.
+    /// The graph operation that runs. Errors name it.
     pub op: Cell<&'static str>,
     /// True if equal commands have to give bitwise identical results.
     pub deterministic: Cell<bool>,
-    /// The kernel table that took the last command, until the command is counted.
+    /// The table that took the last command; `None` once the command is counted.
     ran: Cell<Option<&'static Kernels>>,
     /// True if the last error means that no table has a kernel. The operands are then unchanged.
     refused: Cell<bool>,
-    /// True if a profile records the operations.
+    /// True if a profile records the commands.
     pub(super) profiled: Cell<bool>,
-    /// Parts of other devices' buffers that were copied to this device.
+    /// Copies on this device of parts of other devices' buffers.
     parts: Parts,
     local: Local,
 }
 
 type Tensors = SmallVec<[Tensor; 8]>;
 
-/// Limit on the bytes of a host copy that is done without a command.
+/// Most bytes that the host copies directly, without a command.
 const COPIED_HERE: usize = 4096;
 
 impl Exec {
@@ -67,18 +67,18 @@ impl Exec {
         Ok(Exec { program_stream: Some(stream), ..Self::on(device, on) })
     }
 
-    /// The program's stream that the work goes to.
+    /// The program's stream to which it gives work.
     pub fn program_stream(&self) -> Option<Stream> {
         self.program_stream
     }
 
-    /// Call this for an evaluation whose work is all on one stream. Numbers are then recorded only
-    /// for the submission that others wait for.
+    /// Called for an evaluation with all its work on one stream. Numbers are then recorded only when something waits
+    /// for results.
     pub fn set_alone(&self) {
         self.records.set(Records::Begins);
     }
 
-    /// Makes an `Exec` for copies on a device that no job is running on.
+    /// Makes an `Exec` for copies on a device on which no job runs.
     pub(super) fn beside(device: &'static DeviceState) -> Result<Self> {
         let stream = if device.is_host() { None } else { Some(device.beside()?) };
         let exec = Self::on(device, stream);
@@ -104,7 +104,7 @@ impl Exec {
         }
     }
 
-    /// Returns the number of commands submitted so far, and the bytes that they read and wrote.
+    /// The number of commands that were given to the backend so far, and the bytes that they read and wrote.
     pub fn given(&self) -> [u64; 3] {
         let Local { commands, bytes_read, bytes_written, .. } = &self.local;
         [commands, bytes_read, bytes_written].map(Cell::get)
@@ -114,27 +114,25 @@ impl Exec {
         &self.parts
     }
 
-    /// Call this after a task. Waits for the task if the device runs asynchronously but has no
-    /// events.
+    /// Called after a task. If the device runs ahead of the host but has no events, this waits for the task.
     #[inline]
     pub fn settle(&self) -> Result<()> {
         self.stream.map_or(Ok(()), |s| s.settle())
     }
 
-    /// Enqueues work on the stream, after the work that it depends on. `call` gets the backend's
-    /// stream.
+    /// Gives work to the stream, to run after the work that it depends on. `call` gets the backend's stream.
     pub fn enqueue<'a>(
         &self,
         reads: impl Iterator<Item = &'a Buffer> + Clone,
         writes: impl Iterator<Item = &'a Buffer> + Clone,
         call: impl FnOnce(*mut c_void) -> Result<()>,
     ) -> Result<()> {
-        // The work is not a command, so it cannot be recorded.
+        // The work is no command, so a recording cannot describe it.
         executable::give_up();
         self.give(reads, writes, call)
     }
 
-    /// Submits a command to the stream, after the work that it depends on.
+    /// Gives a command to the stream, to run after the work that it depends on.
     pub(super) fn give<'a>(
         &self,
         reads: impl Iterator<Item = &'a Buffer> + Clone,
@@ -146,8 +144,8 @@ impl Exec {
         self.give_list(1, reads.map(named), writes.map(named), call)
     }
 
-    /// Submits a list of commands to the stream, after the work that they depend on. Each buffer
-    /// comes with the graph operation that uses it.
+    /// Gives a list of `commands` commands to the stream, to run after the work that they depend on. Each buffer comes
+    /// with the graph operation that uses it.
     pub(super) fn give_list<'a>(
         &self,
         commands: u64,
@@ -171,7 +169,7 @@ impl Exec {
         }
     }
 
-    /// Allocates memory on the device.
+    /// Allocates memory of the device.
     #[inline]
     pub fn buffer(&self, bytes: usize) -> Result<BufferRef> {
         let buffer = Buffer::for_stream(bytes, self.device, self.stream)?;
@@ -196,8 +194,7 @@ impl Exec {
         Ok(Value { buffer, offset: 0, strides: shape::contiguous_strides(shape) })
     }
 
-    /// Takes over an operand's memory for an output. The caller has checked that nothing else needs
-    /// the operand.
+    /// Takes over an operand's memory for an output. The caller has made sure that nothing else needs the operand.
     #[inline]
     pub fn donate(&self, operand: &Value) -> Value {
         bump(&self.local.donations, 1);
@@ -207,14 +204,14 @@ impl Exec {
         operand.clone()
     }
 
-    /// Returns true if the last error was a refusal, and clears the flag. After a refusal, another
-    /// candidate can be tried with the same operands.
+    /// Returns true if the last error was a refusal, and forgets it. After a refusal the operands are unchanged, so
+    /// another candidate may be tried.
     #[inline]
     pub fn take_refusal(&self) -> bool {
         self.refused.take()
     }
 
-    /// Returns the error of an operation that the device has no kernel for.
+    /// Makes the error for an operation that the device has no kernel for.
     #[cold]
     pub fn refuse(&self, name: &str) -> Error {
         self.refused.set(true);
@@ -222,7 +219,7 @@ impl Exec {
         Error::Runtime(Message::without_line(text))
     }
 
-    /// Notes that a task ran on the host without a command. The task still has to be counted.
+    /// Records that a task ran on the host without a command, so that it is counted.
     #[inline]
     pub fn ran_here(&self) {
         executable::give_up();
@@ -234,12 +231,12 @@ impl Exec {
         bump(&self.local.replays, 1);
     }
 
-    /// Adds the counts of an executable's run.
+    /// Adds the counts of an executable.
     pub(super) fn ran(&self, stats: &Stats) {
         self.local.add(stats);
     }
 
-    /// Counts a launch of a user's kernel, or a call of one on the host.
+    /// Counts a launch of a user's kernel on the device, or a call of one on the host.
     #[inline]
     pub fn launched(&self, reads: &[&Operand<'_>], writes: &[&Operand<'_>]) {
         self.ran_here();
@@ -248,7 +245,7 @@ impl Exec {
         bump(&self.local.bytes_written, writes.iter().map(|t| distinct_bytes(t)).sum());
     }
 
-    /// Counts a graph operation that did not run by the device's own kernels.
+    /// Counts a graph operation that did not run on the device's own kernels.
     #[inline]
     pub fn count(&self, name: &'static str, dispatch: Dispatch) {
         self.ran.set(None);
@@ -258,8 +255,8 @@ impl Exec {
         }
     }
 
-    /// Counts a graph operation that ran by the device's own kernels. An operation without
-    /// commands, such as a view, is not counted.
+    /// Counts a graph operation that ran on the device's own kernels. An operation without a command, such as a view,
+    /// is not counted.
     #[inline]
     pub fn count_native(&self, name: &'static str) {
         if let Some(kernels) = self.ran.take() {
@@ -282,8 +279,8 @@ impl Exec {
         }
     }
 
-    /// Runs one op of the schema. Outputs of size zero are not written. If an input has size zero,
-    /// no output may be larger.
+    /// Runs one op of the contract. Does nothing if the outputs have size zero. An input of size zero must not come
+    /// with a larger output.
     pub fn run<A: Copy>(
         &self,
         op: OpId,
@@ -309,8 +306,7 @@ impl Exec {
         self.submit(&plan, op_name(op), inputs, outputs, scalars)
     }
 
-    /// Refuses an op if the results have to be deterministic, but may depend on the order of the
-    /// work, and the device does not promise determinism.
+    /// If determinism is required but not promised, refuses ops whose result may depend on the order of the work.
     #[inline]
     fn check_determinism(&self, op: OpId) -> Result<()> {
         if !self.deterministic.get() || self.device.is_deterministic() {
@@ -332,7 +328,7 @@ impl Exec {
         Error::runtime(self.op.get(), text)
     }
 
-    /// Returns the plan for an op of the schema.
+    /// Returns the plan for an op of the contract.
     pub fn plan<A: Copy>(
         &self,
         op: OpId,
@@ -350,8 +346,8 @@ impl Exec {
         Ok(plan)
     }
 
-    /// Runs a fused program, with its anchor if it has one. `key` has the words of both.
-    /// `Ok(false)` if the backend does not take the program.
+    /// Runs a fused program, which may have an anchor. `key` is both in words. `Ok(false)`: the backend does not take
+    /// this program.
     pub fn run_fused(
         &self,
         program: &Program,
@@ -362,7 +358,7 @@ impl Exec {
         scalars: &[Scalar],
     ) -> Result<bool> {
         if self.deterministic.get() && !self.device.is_deterministic() {
-            // The operations run one by one, and report which of them is not deterministic.
+            // Run the operations one by one, so that the error names the one that is not deterministic.
             return Ok(false);
         }
         let plan = self.device.fused_plan(program, anchor, key, inputs, outputs)?;
@@ -376,7 +372,7 @@ impl Exec {
         Ok(true)
     }
 
-    /// Makes a row-major copy of an operand, if the operand is not row-major.
+    /// Makes a row-major copy of an operand; `None` if the operand is row-major already.
     pub fn contiguous(&self, t: &Operand<'_>) -> Result<Option<Value>> {
         if shape::is_contiguous(t.shape, &t.value.strides) {
             return Ok(None);
@@ -388,7 +384,7 @@ impl Exec {
         Ok(Some(copy))
     }
 
-    /// Copies elements between any strides, converting the dtype.
+    /// Copies elements between any strides, and converts the dtype.
     #[inline]
     pub fn copy(&self, from: Operand<'_>, to: Operand<'_>) -> Result<()> {
         if from.dtype.is_storage() && from.dtype == to.dtype {
@@ -400,8 +396,8 @@ impl Exec {
         self.run(op::COPY, &schema::NoAttrs::new(), &[from], &[to], &[])
     }
 
-    /// Copies a few contiguous bytes of host memory directly, which takes less time than submitting
-    /// a command. Returns false if the copy is not of this kind.
+    /// Copies a small contiguous block of the host directly, because a command takes longer. False if that is
+    /// impossible.
     fn copied_here(&self, from: &Operand<'_>, to: &Operand<'_>) -> bool {
         let bytes = to.dtype.bytes_of(shape::size(to.shape));
         let plain = |t: &Operand<'_>| shape::is_contiguous(t.shape, &t.value.strides);
@@ -414,8 +410,7 @@ impl Exec {
             && executable::recorded().is_none()
             && !self.is_profiled();
         if here {
-            // SAFETY: these are elements of the operands in host memory, and only this thread's
-            // task writes those of `to`.
+            // SAFETY: the elements lie in the host's memory, and only this thread's task writes to those of `to`.
             unsafe { std::ptr::copy(from.value.data(), to.value.data(), bytes) };
             bump(&self.local.commands, 1);
             bump(&self.local.bytes_read, bytes as u64);
@@ -425,7 +420,7 @@ impl Exec {
         here
     }
 
-    /// Copies elements of dtypes that backends do not know, as bytes.
+    /// Copies elements as bytes, if their dtype is unknown to backends.
     fn copy_bytes(&self, from: Operand<'_>, to: Operand<'_>) -> Result<()> {
         if !from.dtype.is_packed() {
             return self.copy(
@@ -433,7 +428,7 @@ impl Exec {
                 Operand { dtype: Dtype::Uint8, ..to },
             );
         }
-        // These dtypes are always row-major without gaps.
+        // Storage dtypes are always row-major without gaps.
         let line = [from.dtype.bytes_of(shape::size(from.shape))];
         let [source, target] = [from, to]
             .map(|t| Value { strides: shape::contiguous_strides(&line), ..t.value.clone() });
@@ -516,12 +511,12 @@ impl Exec {
         })
     }
 
-    /// Makes a command wait for the content of a buffer that another stream writes.
+    /// Makes a command wait for the work of another stream that writes its input.
     pub(super) fn wait_in_command(&self, tensor: &mut Tensor, buffer: &Buffer) {
         let Some(written) = buffer.written() else { return };
         let same = self.stream.is_some_and(|s| std::ptr::eq(s, written.stream));
         if !same && std::ptr::eq(written.stream.device, self.device) {
-            // If the record fails, the submission fails too.
+            // If this fails, the submission fails too.
             let _ = written.stream.ask(written.number);
             tensor.wait = written.stream.event();
             tensor.wait_value = written.number;
@@ -542,8 +537,8 @@ impl Exec {
     }
 }
 
-/// Returns the bytes that a command reads and writes. An update in the memory of its first input
-/// does not touch the other elements.
+/// Returns the bytes that a command reads and writes. An update in its first input's memory touches only the update's
+/// part.
 fn moved_bytes(plan: &Plan, inputs: &[Operand<'_>], outputs: &[Operand<'_>]) -> (u64, u64) {
     let in_place =
         plan.updates && std::ptr::eq(&*inputs[0].value.buffer, &*outputs[0].value.buffer);
@@ -556,20 +551,19 @@ fn moved_bytes(plan: &Plan, inputs: &[Operand<'_>], outputs: &[Operand<'_>]) -> 
     (read.iter().map(distinct_bytes).sum(), written)
 }
 
-/// Returns scratch memory in the form of a command: the address if the host has access, otherwise
-/// the handle, or NULL if there is none.
+/// Returns scratch memory as a command names it: its address if the host has one, else its handle; NULL for none.
 pub(super) fn scratch(buffer: Option<&BufferRef>) -> *mut c_void {
     let Some(buffer) = buffer else { return std::ptr::null_mut() };
     let pointer = buffer.as_ptr() as *mut c_void;
     if pointer.is_null() { buffer.handle() } else { pointer }
 }
 
-/// Size of a tensor in a command's list, in bytes.
+/// Returns the distance in bytes between two tensors of a command.
 pub(super) fn tensor_size() -> u32 {
     size_of::<Tensor>() as u32
 }
 
-/// Converts a tensor to the ABI.
+/// Makes a tensor in the contract's form.
 pub(super) fn tensor(kernels: &Kernels, t: &Operand<'_>) -> Tensor {
     let buffer = &t.value.buffer;
     Tensor {
@@ -596,7 +590,7 @@ fn op_name(op: OpId) -> &'static str {
     op::NAMES.get(op as usize).copied().unwrap_or("unknown")
 }
 
-/// Returns the bytes of a tensor's distinct elements: broadcast elements count once.
+/// Returns the bytes of the distinct elements of a tensor: broadcast elements count once.
 fn distinct_bytes(t: &Operand<'_>) -> u64 {
     let n: usize =
         t.shape.iter().zip(&t.value.strides).filter(|(_, s)| **s != 0).map(|(n, _)| *n).product();

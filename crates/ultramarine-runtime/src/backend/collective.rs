@@ -13,7 +13,7 @@ use ultramarine_abi::{Error as ErrorObject, Status, status};
 
 type Errors = *mut *mut ErrorObject;
 
-/// The functions that a backend must have.
+/// The functions that a backend needs for groups.
 #[derive(Clone, Copy)]
 struct Functions {
     make_id: unsafe extern "C" fn(*mut c_void, *mut CollectiveId, Errors) -> Status,
@@ -58,13 +58,13 @@ pub struct Collectives {
 pub struct CollectiveGroup {
     on: Collectives,
     handle: *mut c_void,
-    /// Each operation counts as a write to this buffer, so that operations run one after the other,
-    /// whatever streams they are on.
+    /// A buffer to which each operation counts as writing, so that operations run one after the
+    /// other even if they are on different streams.
     order: BufferRef,
 }
 
-// SAFETY: by the ABI, any thread may call the functions. Calls of `run` must be sequential, which
-// the caller ensures.
+// SAFETY: by the contract any thread may call. The caller makes sure that there is only one call of
+// `run` at a time.
 unsafe impl Send for CollectiveGroup {}
 // SAFETY: as above.
 unsafe impl Sync for CollectiveGroup {}
@@ -78,16 +78,16 @@ pub struct CollectiveWork<'a> {
     pub dtype: Dtype,
     /// Rank of the other side of a message, otherwise 0.
     pub peer: usize,
-    /// Number of elements of the input or, if there is no input, of the output. Not 0.
+    /// The number of elements of the input, or of the output if there is no input. Not 0.
     pub count: usize,
-    /// Row-major, on the device.
+    /// The input, row-major on the device.
     pub input: Option<&'a Operand<'a>>,
-    /// Row-major, on the device.
+    /// The output, row-major on the device.
     pub output: Option<&'a Operand<'a>>,
 }
 
 impl DeviceState {
-    /// Returns the backend's collectives, if it has them.
+    /// Returns the backend's interface for groups, if it has one.
     pub fn collectives(&'static self) -> Option<Collectives> {
         let found: CollectiveInterface = interface_of(&self.table, INTERFACE)?;
         let functions = Functions {
@@ -100,7 +100,7 @@ impl DeviceState {
             abort: found.abort?,
             close: found.close?,
         };
-        // Streams that run asynchronously are required, because the host relies on their order.
+        // Groups need streams that run ahead, because the host relies on the order of streams.
         (self.info.synchronous == 0).then_some(Collectives { device: self, functions })
     }
 }
@@ -111,14 +111,14 @@ impl Collectives {
         self.device
     }
 
-    /// Checks that the backend finds its library.
+    /// Checks that the backend finds its communication library.
     ///
     /// # Errors
     /// [`Error::Runtime`] with the reason and the remedy.
     pub fn check_library(&self) -> Result<()> {
         shutdown::check(self.device)?;
         let (none, mut error) = (std::ptr::null_mut(), std::ptr::null_mut());
-        // SAFETY: the device is open. Without a place for an id, the backend makes none.
+        // SAFETY: the device is open. If the pointer for the id is NULL, no id is made.
         let code = unsafe { (self.functions.make_id)(self.device.handle, none, &mut error) };
         host_table::check("make_id", code, error)
     }
@@ -126,7 +126,7 @@ impl Collectives {
     /// Makes the id of a new group.
     ///
     /// # Errors
-    /// [`Error::Runtime`] with the remedy, if the backend finds no library for collectives.
+    /// [`Error::Runtime`] with the remedy if the backend does not find its communication library.
     pub fn make_id(&self) -> Result<Vec<u8>> {
         shutdown::check(self.device)?;
         let (mut id, mut error) = (CollectiveId::default(), std::ptr::null_mut());
@@ -139,11 +139,12 @@ impl Collectives {
         Ok(bytes.to_vec())
     }
 
-    /// Begins to open a group of `size` processes. The group is open once
+    /// Begins to open a group of `size` devices as rank `rank`. The group is open once
     /// [`CollectiveGroup::is_ready`] returns true.
     ///
     /// # Errors
-    /// [`Error::Value`] for an invalid id; [`Error::Runtime`] of the backend.
+    /// [`Error::Value`] for an id that no backend makes; [`Error::Runtime`] for errors of the
+    /// backend.
     pub fn open(&self, id: &[u8], rank: usize, size: usize) -> Result<Arc<CollectiveGroup>> {
         shutdown::check(self.device)?;
         let mut given = CollectiveId { length: id.len() as u32, ..CollectiveId::default() };
@@ -168,15 +169,15 @@ fn order(device: &'static DeviceState) -> Result<BufferRef> {
 }
 
 impl CollectiveGroup {
-    /// The device of this process.
+    /// Returns this process's device in the group.
     pub fn device(&self) -> &'static DeviceState {
         self.on.device
     }
 
-    /// Begins to open a part of the group.
+    /// Begins to open a subgroup.
     ///
     /// # Errors
-    /// The backend's.
+    /// Those of the backend.
     pub fn split(&self, color: u32, key: i32) -> Result<Arc<CollectiveGroup>> {
         shutdown::check(self.on.device)?;
         let (mut handle, mut error) = (std::ptr::null_mut(), std::ptr::null_mut());
@@ -190,7 +191,7 @@ impl CollectiveGroup {
     /// Returns true once the group is open.
     ///
     /// # Errors
-    /// The backend's, if the group has failed.
+    /// Those of the backend, if the group has failed.
     pub fn is_ready(&self) -> Result<bool> {
         shutdown::check_wait(self.on.device)?;
         let mut error = std::ptr::null_mut();
@@ -198,17 +199,17 @@ impl CollectiveGroup {
         let code =
             unsafe { (self.on.functions.status)(self.on.device.handle, self.handle, &mut error) };
         if code == status::NOT_YET {
-            // The status says enough, so the error object is dropped.
+            // Ignore the error object: the status is enough.
             let _ = host_table::check("status", code, error);
             return Ok(false);
         }
         host_table::check("status", code, error).map(|()| true)
     }
 
-    /// Returns rank and size. The group must be open.
+    /// Returns rank and size, once the group is open.
     ///
     /// # Errors
-    /// The backend's.
+    /// Those of the backend.
     pub fn place(&self) -> Result<(usize, usize)> {
         shutdown::check(self.on.device)?;
         let (mut rank, mut size, mut error) = (0, 0, std::ptr::null_mut());
@@ -219,8 +220,8 @@ impl CollectiveGroup {
         Ok((rank as usize, size as usize))
     }
 
-    /// Aborts the group, and the work on the device that waits for other processes. Call
-    /// [`DeviceStream::lose`] first, to mark the results that will be lost.
+    /// Aborts the group, including the work on the device that waits for other processes. Call
+    /// [`DeviceStream::lose`] first, to mark the results that are lost.
     pub fn abort(&self) {
         if !shutdown::is_gone() {
             // SAFETY: device and group are open, and any thread may call `abort` at any time.
@@ -232,18 +233,18 @@ impl CollectiveGroup {
 impl Drop for CollectiveGroup {
     fn drop(&mut self) {
         if shutdown::ended().is_none() {
-            // SAFETY: the group was opened once, and is closed once.
+            // SAFETY: the group was opened once and is closed once.
             unsafe { (self.on.functions.close)(self.on.device.handle, self.handle) }
         }
     }
 }
 
 impl Exec {
-    /// Submits collectives to the stream. They begin together. Calls for a group must be
-    /// sequential.
+    /// Gives collectives to the stream as one group, so that they begin together. For each group
+    /// there may be only one call at a time.
     ///
     /// # Errors
-    /// The backend's.
+    /// Those of the backend.
     pub fn collectives(&self, group: &CollectiveGroup, works: &[CollectiveWork<'_>]) -> Result<()> {
         let commands: Vec<_> = works.iter().map(CollectiveWork::command).collect();
         let reads = works.iter().filter_map(|w| w.input).map(|t| &*t.value.buffer);
@@ -252,8 +253,8 @@ impl Exec {
         self.ran_here();
         self.enqueue(reads, writes, |stream| {
             let mut error = std::ptr::null_mut();
-            // SAFETY: device, group and stream are open, this thread holds the stream's lock, and
-            // the buffers belong to the device and have the sizes that the commands say.
+            // SAFETY: device, group and stream are open, and this thread holds the stream's lock.
+            // The buffers belong to the device, and are as large as the commands say.
             let code = unsafe {
                 (group.on.functions.run)(
                     self.device.handle,

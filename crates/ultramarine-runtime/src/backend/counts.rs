@@ -7,34 +7,34 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 /// How and where an operation ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dispatch {
-    /// By the backend's own kernels.
+    /// On the backend's own kernels.
     Native = 0,
-    /// By simpler operations on the same device.
+    /// As simpler operations on the same device.
     Decomposed = 1,
-    /// On the CPU, through copies in host memory.
+    /// On the CPU, with copies through the host.
     Cpu = 2,
 }
 
 /// The number of runs of an operation on a device, from [`op_counts`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpCount {
-    /// The device that the operation was for.
+    /// The device that the operation was meant for.
     pub device: Device,
-    /// The backend whose kernels ran, or refused the operation.
+    /// The backend whose kernels ran, or that refused the operation.
     pub backend: String,
     /// The backend's variant, or empty.
     pub variant: String,
     /// The operation's name in MLX.
     pub op: &'static str,
-    /// Runs by the backend's own kernels, alone or as part of a fused program.
+    /// Runs on the backend's own kernels, alone or as part of a fused program.
     pub native: u64,
-    /// Runs by simpler operations on the same device.
+    /// Runs as simpler operations on the same device.
     pub decomposed: u64,
     /// Runs on the CPU for another device.
     pub cpu: u64,
 }
 
-/// Size of the table. There are about 130 operations.
+/// Slots of the hash table. There are about 130 operations.
 const SLOTS: usize = 512;
 
 /// A name by its address and length, and its counts.
@@ -45,9 +45,8 @@ struct Slot {
     counts: [AtomicU64; 3],
 }
 
-/// Counts for one kernel table. This is a hash table keyed by the addresses of the operations'
-/// names, which are static. Counting costs a search, which usually succeeds at once, and a relaxed
-/// addition.
+/// Counts of one kernel table: a hash table keyed by the addresses of the operations' names, which
+/// are static. Counting usually takes one probe, and one relaxed addition.
 pub struct OpCounters(Box<[Slot]>);
 
 impl Default for OpCounters {
@@ -88,8 +87,8 @@ impl OpCounters {
         }
     }
 
-    /// Lists the names that ran, with their counts. A name may occur more than once, because the
-    /// linker may keep several copies.
+    /// Returns the names that ran, with their counts. The linker may keep a name twice, so a name
+    /// may occur more than once.
     fn list(&self) -> impl Iterator<Item = (&'static str, [u64; 3])> {
         self.0.iter().filter_map(|slot| {
             let len = slot.len.load(Ordering::Acquire);
@@ -98,8 +97,8 @@ impl OpCounters {
             if name.is_null() || len == 0 || counts == [0; 3] {
                 return None;
             }
-            // SAFETY: address and length of a `&'static str`. Of two names at one address, one
-            // would be a prefix of the other, so either length is valid text.
+            // SAFETY: address and length of a `&'static str`. If two names had one address, one
+            // name would be a prefix of the other, and either length would be valid text.
             let name =
                 unsafe { std::str::from_utf8_unchecked(std::slice::from_raw_parts(name, len)) };
             Some((name, counts))
@@ -111,9 +110,9 @@ impl OpCounters {
     }
 }
 
-/// Returns how often each operation ran on each device, and by which means, since the start or the
-/// last [`reset_op_counts`]. Operations that are only views are not counted, because they do not
-/// reach a backend.
+/// Returns how often each operation ran on each device since the start or the last
+/// [`reset_op_counts`], and by which means. Operations that are only views are not counted, because
+/// they reach no backend.
 pub fn op_counts() -> Vec<OpCount> {
     let mut out: Vec<OpCount> = Vec::new();
     for state in std::iter::once(host()).chain(gpus().iter().copied()) {

@@ -1,4 +1,4 @@
-//! A device's memory: allocation, the host's counts, and limits.
+//! A device's memory: allocation, the host's own counters, and limits.
 
 use super::{DeviceState, DeviceStream, interface_of, shutdown};
 use crate::error::{Error, Result};
@@ -11,12 +11,12 @@ use ultramarine_abi::interface::statistics::{
 use ultramarine_abi::interface::stream_memory::{self, StreamMemoryInterface};
 use ultramarine_abi::{BackendTable, Error as ErrorObject, Status};
 
-/// The host's counts and limits for a device's memory.
+/// The host's own counters of a device's memory, and its limits.
 #[derive(Debug)]
 pub(super) struct MemoryCounters {
     active: AtomicUsize,
     peak: AtomicUsize,
-    /// By [`Limit`]. `usize::MAX` if not set.
+    /// Indexed by [`Limit`]. `usize::MAX` means not set.
     limits: [AtomicUsize; 3],
 }
 
@@ -46,8 +46,8 @@ pub(super) struct StreamMemory {
 }
 
 impl StreamMemory {
-    /// Returns the functions of a backend that has both, and that may return from a submit before
-    /// the work is done.
+    /// Returns the functions if the backend has both and its work may continue after a submit
+    /// returns.
     pub fn of(table: &BackendTable, synchronous: bool) -> Option<StreamMemory> {
         if synchronous {
             return None;
@@ -74,8 +74,8 @@ pub struct InUse {
 }
 
 impl DeviceState {
-    /// Allocates device memory. Returns its handle, and its address for the host or NULL. With a
-    /// stream, the memory may be memory that was freed in the stream's order.
+    /// Allocates device memory. Returns its handle, and its address for the host or NULL. If a
+    /// stream is given, the memory may be memory that was freed in the order of this stream.
     pub fn alloc(
         &self,
         bytes: usize,
@@ -100,7 +100,8 @@ impl DeviceState {
         } else {
             let (mut handle, mut error) = (std::ptr::null_mut(), std::ptr::null_mut());
             let size = bytes as u64;
-            // SAFETY: the places are valid; the device is open, and the stream is its own.
+            // SAFETY: the pointers are valid for writing; the device is open, and the stream is its
+            // own.
             let code = unsafe {
                 match stream.zip(self.stream_memory) {
                     None => alloc(self.handle, size, &mut handle, &mut error),
@@ -123,17 +124,17 @@ impl DeviceState {
         Ok((handle, pointer))
     }
 
-    /// Frees a buffer that nothing uses any more.
+    /// Frees a buffer that is no longer in use.
     pub(super) fn free(&self, handle: *mut c_void, bytes: usize) {
         if let Some(free) = self.table.buffer_free {
-            // SAFETY: the handle belongs to this device, and is freed once.
+            // SAFETY: the handle is this device's, and is freed once.
             unsafe { free(self.handle, handle) };
             self.memory.active.fetch_sub(bytes, Ordering::Relaxed);
         }
     }
 
-    /// Frees a buffer that only work of this stream may still use. Returns `false` if the backend
-    /// does not support this.
+    /// Frees a buffer that only work of that stream may still use. Returns `false` if the backend
+    /// cannot do this.
     pub(super) fn free_in_order(
         &self,
         stream: &DeviceStream,
@@ -141,8 +142,8 @@ impl DeviceState {
         bytes: usize,
     ) -> bool {
         let Some(memory) = self.stream_memory else { return false };
-        // SAFETY: the handle belongs to this device and is freed once. The stream belongs to it
-        // too, and all of the stream's work that uses the buffer has been submitted.
+        // SAFETY: the handle is this device's, and is freed once. The stream is the device's own,
+        // and all of its work that uses the buffer has been submitted.
         unsafe { (memory.free)(self.handle, stream.handle(), handle) };
         self.memory.active.fetch_sub(bytes, Ordering::Relaxed);
         true
@@ -153,10 +154,10 @@ impl DeviceState {
         self.stream_memory.is_some()
     }
 
-    /// Call this if memory is short. Waits for the work in flight, and frees the memory that it
+    /// Called when memory is short: waits for the work in flight, and frees the memory that it
     /// used.
     pub fn reclaim(&self) {
-        // Ignore failures: they are raised where the values are needed.
+        // Ignore the error: it is raised where a value is needed.
         let _ = self.drain();
         self.free_completed();
     }
@@ -165,7 +166,7 @@ impl DeviceState {
         shutdown::ended().is_none().then(|| self.interface(statistics::INTERFACE))?
     }
 
-    /// Returns the counts of the memory in use, after completed frees.
+    /// Returns counts of the memory in use, after freeing what completed work used.
     pub fn memory(&self) -> Result<InUse> {
         self.free_completed();
         let Some(read) = self.statistics().and_then(|s| s.read) else {
@@ -175,7 +176,7 @@ impl DeviceState {
         };
         let mut found = MemoryStatistics { size: COUNTS, ..MemoryStatistics::default() };
         let mut error = std::ptr::null_mut();
-        // SAFETY: the device is open, and the struct says its size.
+        // SAFETY: the device is open, and the struct has its size in it.
         let code = unsafe { read(self.handle, &mut found, &mut error) };
         host_table::check("statistics", code, error)?;
         let [active, peak, cache] =
@@ -183,7 +184,7 @@ impl DeviceState {
         Ok(InUse { active, peak, cache })
     }
 
-    /// Resets the peak.
+    /// Resets the peak to the memory in use.
     pub fn reset_peak(&self) {
         self.free_completed();
         self.memory.peak.store(0, Ordering::Relaxed);
@@ -193,7 +194,7 @@ impl DeviceState {
         }
     }
 
-    /// Frees memory that is kept for reuse.
+    /// Frees the memory that is kept for reuse.
     pub fn clear_cache(&self) {
         self.free_completed();
         if let Some(clear) = self.statistics().and_then(|s| s.clear_cache) {
@@ -202,7 +203,7 @@ impl DeviceState {
         }
     }
 
-    /// Returns a limit. If it is not set, returns the device's memory.
+    /// Returns a limit. If it is not set, returns the size of the device's memory.
     pub fn limit(&self, which: Limit) -> usize {
         if let Some(get) = self.statistics().and_then(|s| s.get_limit) {
             // SAFETY: the device is open.
@@ -215,8 +216,8 @@ impl DeviceState {
         }
     }
 
-    /// Sets a limit, and returns the former one. If the backend does not support limits, the host
-    /// keeps them.
+    /// Sets a limit and returns the former one. If the backend does not implement limits, the host
+    /// enforces them.
     pub fn set_limit(&self, which: Limit, bytes: usize) -> Result<usize> {
         if let Some(set) = self.statistics().and_then(|s| s.set_limit) {
             let (mut former, mut error) = (0, std::ptr::null_mut());

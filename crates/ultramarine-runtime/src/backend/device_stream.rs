@@ -1,16 +1,17 @@
-//! Streams of devices. Most of them run asynchronously to the host.
+//! Streams of devices. Most of them run ahead of the host.
 //!
 //! Each submission to a stream gets a number, higher than those before. Once the device has
-//! completed the submission, the stream's timeline event reaches that number or a higher one. A
-//! number is recorded when something may wait for it (`records.rs`). Memory remembers its last uses
-//! as pairs of stream and number, for these purposes:
-//! - Work on another stream waits for the writers of its operands. An output that takes over memory
-//!   waits for the memory's readers.
-//! - The host waits for the number of the memory that it reads.
-//! - Buffers that are freed while in use are queued until the device completes their last use.
+//! completed the submission, the stream's timeline event takes this number or a higher one. Numbers
+//! are recorded when something may wait for them (`records.rs`). Memory remembers its last uses as
+//! stream and number, so that
 //!
-//! If a device has no events, the host waits for it after each task. If `submit` returns only after
-//! the work is done, none of this is needed.
+//! - work on another stream waits for the work that wrote its operands, and an output that takes
+//!   over memory waits for the work that still reads the memory;
+//! - the host waits for the number of the value that it wants to read;
+//! - buffers freed while in use are queued until the device completes their last use.
+//!
+//! For a device without events, the host waits after each task instead. A device whose `submit`
+//! returns only when the work is done needs none of this.
 
 mod records;
 
@@ -29,53 +30,56 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, TryLockError};
 use ultramarine_abi::device_flag;
 
-/// Limit on the submissions that the device has not completed.
+/// The most submissions that a stream may be ahead of its device.
 const MAX_AHEAD: u64 = 256;
 
-/// Limit on the bytes that wait to be freed on a device. Above it, submitting threads wait.
+/// Submitters wait if more bytes than this are queued to be freed on a device.
 const MAX_PENDING_BYTES: usize = 512 << 20;
 
-/// Index of the stream of uploads. No user's stream has this index.
+/// Index of the stream for uploads. No stream of a program has this index.
 const UPLOADS: u32 = u32::MAX;
-/// Index of the stream [`DeviceState::returns`].
+/// Index of the stream of [`DeviceState::returns`].
 const RETURNS: u32 = u32::MAX - 1;
-/// Index of the stream [`DeviceState::beside`].
+/// Index of the stream of [`DeviceState::beside`].
 const BESIDE: u32 = u32::MAX - 2;
 
-/// A stream of one device, which runs asynchronously to the host. The module documentation
-/// describes how submissions are numbered.
+/// One of the host's streams on one device, which runs ahead of the host. The module's
+/// documentation describes how submissions are numbered.
 pub struct DeviceStream {
     pub device: &'static DeviceState,
     handle: *mut c_void,
-    /// The timeline event. NULL if the backend has no events.
+    /// The timeline event; NULL if the backend has none.
     event: *mut c_void,
-    /// The lock for backend functions that allow only one call at a time.
+    /// Serialises calls of the backend's functions that allow only one call at a time.
     order: Mutex<Order>,
     /// The number of the last submission.
     submitted: AtomicU64,
-    /// The last recorded number. The event reaches every number up to it.
+    /// The last number that was recorded on the event: the event reaches every number up to it.
     recorded: AtomicU64,
-    /// A number that the device is known to have completed.
+    /// The device has completed all numbers up to this one.
     pub(super) completed: AtomicU64,
-    /// A number for which the host has waited without finding a failure.
+    /// The host has waited for all numbers up to this one, and none had failed.
     confirmed: AtomicU64,
-    /// Work of other streams that numbers of this stream depend on, and that is not confirmed yet.
+    /// Dependencies of this stream's numbers on work of other streams, as far as they are not
+    /// confirmed yet.
     needs: Mutex<Vec<Need>>,
     failures: Mutex<Vec<Failure>>,
     has_failed: AtomicBool,
-    /// The last number at which memory was freed in the stream's order. If memory is taken for this
-    /// stream, work on other streams has to wait for this number before it uses the memory.
+    /// The last number at which memory was freed in the stream's order. A task that takes memory
+    /// for this stream makes all other work wait for this number.
     pub(super) freed: AtomicU64,
     /// Frees that wait until the device has completed a number.
     pub(super) pending_frees: Mutex<VecDeque<(u64, PendingFree)>>,
 }
 
-/// State of a stream that is used only by the thread that calls the backend for the stream.
+/// State of a stream that needs its lock. Only the thread that calls the backend for the stream
+/// reads it.
 #[derive(Default)]
 struct Order {
-    /// For each other stream, the number that later work of this stream already waits for.
+    /// For each other stream, the number for which later work of this stream already waits.
     followed: HashMap<*const DeviceStream, u64>,
-    /// Number of results that were submitted after the last record, and were not overwritten since.
+    /// Number of results that were submitted after the last record and have not been overwritten
+    /// since.
     open: usize,
 }
 
@@ -92,8 +96,8 @@ struct Failure {
     error: Error,
 }
 
-// SAFETY: several threads use the handles only by functions for which the ABI allows this, or under
-// `order`.
+// SAFETY: several threads use the handles only through functions for which the contract allows it,
+// or while they hold `order`.
 unsafe impl Send for DeviceStream {}
 // SAFETY: as above.
 unsafe impl Sync for DeviceStream {}
@@ -104,7 +108,7 @@ impl DeviceStream {
         let mut error = std::ptr::null_mut();
         let table = &device.table;
         if let Some(create) = table.stream_create {
-            // SAFETY: the places are valid; the device is open.
+            // SAFETY: the pointers are valid for writing; the device is open.
             let code = unsafe { create(device.handle, &mut handle, &mut error) };
             host_table::check("stream_create", code, error)?;
         }
@@ -131,7 +135,7 @@ impl DeviceStream {
         })
     }
 
-    /// Returns true if work of the stream may still be running after a submit has returned.
+    /// Returns true if the stream's work may continue after a submit has returned.
     #[inline]
     pub fn runs_ahead(&self) -> bool {
         self.device.info.synchronous == 0
@@ -141,7 +145,7 @@ impl DeviceStream {
         self.handle
     }
 
-    /// The lock for functions that allow only one call at a time for the stream.
+    /// Returns the lock for functions that may be called only once at a time for the stream.
     pub(super) fn serial(&self) -> &Mutex<impl Sized + use<>> {
         &self.order
     }
@@ -151,9 +155,9 @@ impl DeviceStream {
         self.event
     }
 
-    /// Returns the work of this stream that may still use memory that was taken for the stream,
-    /// unless the work is known to be complete. Other streams have to wait for it before they use
-    /// that memory.
+    /// Returns the last work of this stream that may still use memory which was freed in the
+    /// stream's order, unless the work is known to be completed. Other streams have to wait for it
+    /// before they use such memory.
     #[inline]
     pub fn owes(&'static self) -> Option<Use> {
         let number = self.freed.load(Ordering::Acquire);
@@ -168,7 +172,7 @@ impl DeviceStream {
     }
 
     /// Submits work. `call` gets the backend's stream. `reads` and `writes` are the buffers that
-    /// the work uses.
+    /// the work touches.
     pub fn submit<'a>(
         &'static self,
         op: &'static str,
@@ -180,19 +184,19 @@ impl DeviceStream {
         self.submit_list((1, Records::AtOnce), reads.map(named), writes.map(named), call)
     }
 
-    /// Notes that the stream's work so far may write to a buffer. The number is recorded when
-    /// something waits for it.
+    /// Declares that the stream's work so far may write to a buffer. The work's number is recorded
+    /// when something waits for it.
     pub fn mark_written(&'static self, op: &'static str, buffer: &Buffer) -> Result<()> {
         let writes = iter::once((buffer, op));
         self.submit_list((1, Records::WhenAsked), iter::empty(), writes, |_| Ok(()))
     }
 
-    /// Submits a list of commands. `records` says when its number is recorded. Each buffer comes
-    /// with the graph operation that uses it.
+    /// Like [`DeviceStream::submit`], for a list of `commands` commands, whose number is recorded
+    /// as `records` says. Each buffer comes with the graph operation that uses it.
     ///
-    /// A list takes as many numbers as it has commands, and is identified by the last one.
-    /// Therefore limits on numbers (how far the device is behind, the distance between records) are
-    /// limits on commands.
+    /// A list takes as many numbers as it has commands, and is identified by the last one. So
+    /// limits in numbers (how far the host is ahead, the distance between records) are limits in
+    /// commands.
     pub(super) fn submit_list<'a>(
         &'static self,
         (commands, records): (u64, Records),
@@ -202,8 +206,8 @@ impl DeviceStream {
     ) -> Result<()> {
         let in_commands = self.device.waits_in_commands();
         let recorded = self.recorded.load(Ordering::Acquire);
-        // Uses on other streams, with a flag that is set if commands carry the wait. No other
-        // thread adds uses of these buffers meanwhile.
+        // Uses on other streams, and if commands carry the wait for them. Meanwhile the buffers
+        // that this work touches get no other uses.
         let mut others: SmallVec<[(Use, bool); 2]> = SmallVec::new();
         let is_other =
             |u: &Use| !std::ptr::eq(u.stream, self) && !u.stream.knows_confirmed(u.number);
@@ -221,11 +225,11 @@ impl DeviceStream {
                 overwritten += usize::from(own && u.number > recorded);
             });
         }
-        // Without this stream's lock, because each call takes the other stream's lock.
+        // Do this before locking this stream, because each call takes the other stream's lock.
         others.iter().try_for_each(|(u, _)| u.stream.ask(u.number).map_err(|e| u.explain(e)))?;
         let mut order = lock(&self.order);
-        // Check with the lock held, because the exit of the process waits for calls by taking the
-        // lock.
+        // Check this with the lock held, because at the exit of the process the lock is what waits
+        // for the call.
         shutdown::check(self.device)?;
         for (other, in_commands) in &others {
             self.follow(&mut order, other, *in_commands)?;
@@ -237,13 +241,13 @@ impl DeviceStream {
         if !self.runs_ahead() {
             return outcome;
         }
-        // Do this after a failure too, because a part of the work may have begun.
+        // Also count a submission that failed, because part of its work may have begun.
         let number = self.last() + commands;
         self.submitted.store(number, Ordering::Release);
         order.open = order.open.saturating_sub(overwritten) + written;
         let recorded = self.record_if_due(records, &mut order);
-        // Not earlier: a thread that sees the use may make other streams wait for its number at
-        // once.
+        // Not earlier: a thread that sees the use may at once make other streams wait for its
+        // number.
         for (buffer, op) in reads {
             buffer.used(Use { stream: self, number, op }, false);
         }
@@ -258,7 +262,7 @@ impl DeviceStream {
         Ok(())
     }
 
-    /// Limits how far the host is ahead of the device, in numbers and in memory.
+    /// Keeps the host from running too far ahead, in submissions or in memory.
     fn hold_back(&self, number: u64) {
         let ahead = number - self.completed.load(Ordering::Relaxed).min(number);
         let pending_bytes = self.device.pending_bytes.load(Ordering::Relaxed);
@@ -266,13 +270,12 @@ impl DeviceStream {
         let most =
             if memory == 0 { MAX_PENDING_BYTES } else { memory.clamp(1 << 20, MAX_PENDING_BYTES) };
         if ahead > MAX_AHEAD || (pending_bytes > most && ahead > 1) {
-            // Ignore failures: they are raised where the values are needed.
+            // Ignore the error: it is raised where a value is needed.
             let _ = self.wait(number - ahead / 2);
         }
     }
 
-    /// Makes later work of this stream wait for a use on another stream. The use's number must be
-    /// recorded.
+    /// Makes later work of this stream wait for a use on another stream, whose number is recorded.
     fn follow(&'static self, order: &mut Order, other: &Use, in_commands: bool) -> Result<()> {
         if other.stream.knows_confirmed(other.number) {
             return Ok(());
@@ -290,14 +293,14 @@ impl DeviceStream {
             return other.wait();
         };
         let (stream, until) = (other.stream, other.number);
-        // Otherwise, every command that reads the memory carries the event.
+        // Otherwise, every command that reads the buffer carries the event.
         if !in_commands {
             let mut error = std::ptr::null_mut();
             // SAFETY: both are the device's, and this thread holds the stream's lock.
             let code =
                 unsafe { wait(self.device.handle, self.handle, stream.event, until, &mut error) };
             host_table::check("event_wait_stream", code, error)?;
-            // Note it only now, so that a failed wait is tried again.
+            // Set only after success, so that a wait that failed is requested again.
             order.followed.insert(key, until);
         }
         lock(&self.needs).push(Need { number: self.last() + 1, stream, until });
@@ -313,7 +316,7 @@ impl DeviceStream {
         self.confirmed.load(Ordering::Acquire) >= number
     }
 
-    /// Returns the error of a number, if the number is known to be lost.
+    /// Returns the error of a number that is known to be lost.
     pub fn failure(&self, number: u64) -> Result<()> {
         if !self.has_failed.load(Ordering::Acquire) {
             return Ok(());
@@ -324,8 +327,8 @@ impl DeviceStream {
         }
     }
 
-    /// Marks all numbers as lost that are not confirmed, because it is not known which submission
-    /// failed.
+    /// Marks all numbers that are not confirmed as lost, because the backend does not say which
+    /// submission failed.
     fn fail(&self, number: u64, error: &Error) {
         let first = self.confirmed.load(Ordering::Acquire) + 1;
         let last = self.last().max(number);
@@ -333,8 +336,9 @@ impl DeviceStream {
         self.has_failed.store(true, Ordering::Release);
     }
 
-    /// Marks all work that the device has not completed as lost: its values are this error, even if
-    /// the device continues. Call it if the work was aborted, so that its results are undefined.
+    /// Marks everything that the device has not completed as lost. Its values are this error, even
+    /// if the device continues. Called when another part has aborted the work, which may leave any
+    /// content in memory.
     pub fn lose(&self, error: &Error) {
         self.fail(self.last(), error);
     }
@@ -355,9 +359,9 @@ impl DeviceStream {
         shutdown::check_wait(self.device)?;
         self.failure(number)?;
         let outcome = self.block(number).and_then(|done| {
-            // The number may have been lost in the meantime.
+            // The number may have been lost meanwhile.
             self.failure(number)?;
-            // Its dependencies on other streams are complete too, but may have failed.
+            // The dependencies on other streams are completed, too, but they may have failed.
             let needs: SmallVec<[_; 4]> = lock(&self.needs)
                 .iter()
                 .filter(|n| n.number <= number)
@@ -383,7 +387,8 @@ impl DeviceStream {
         }
     }
 
-    /// Blocks until a number is completed. Returns the last completed number.
+    /// Blocks until a number is completed. Returns the number up to which submissions are
+    /// completed.
     fn block(&self, number: u64) -> Result<u64> {
         self.ask(number)?;
         let (table, device) = (&self.device.table, self.device.handle);
@@ -402,7 +407,8 @@ impl DeviceStream {
         host_table::check("stream_synchronize", code, error).map(|()| done.max(number))
     }
 
-    /// Waits for all submitted work. An error that was raised before is not raised again.
+    /// Waits for everything that was submitted. An error that was raised before is not raised
+    /// again.
     #[inline]
     pub fn drain(&self) -> Result<()> {
         let last = self.last();
@@ -411,8 +417,7 @@ impl DeviceStream {
         outcome
     }
 
-    /// Call this after a task. Waits for the task if there are no events that could be waited for
-    /// later.
+    /// Called after a task. If the device has no events to wait for later, this waits for the task.
     #[inline]
     pub fn settle(&self) -> Result<()> {
         if self.runs_ahead() && self.event.is_null() { self.drain() } else { Ok(()) }
@@ -437,26 +442,27 @@ impl Use {
     }
 }
 
-/// The streams of a device, by the host's index.
+/// The streams of one device, by the host's index.
 #[derive(Default)]
 pub(super) struct Streams(Mutex<BTreeMap<u32, &'static DeviceStream>>);
 
 impl DeviceState {
-    /// Returns the device's side of a stream. It lives as long as the process, as streams do.
+    /// Returns the device's side of a stream of the host. It is never freed, because streams are
+    /// not.
     #[inline]
     pub fn stream(&'static self, stream: crate::device::Stream) -> Result<&'static DeviceStream> {
         self.stream_at(stream.index)
     }
 
-    /// The stream on which exported memory returns. Work of its former consumers delays only work
-    /// that takes this memory.
+    /// Returns the stream on which exported memory comes back from its consumers. The consumers'
+    /// remaining work delays only tasks that take this memory.
     #[inline]
     pub fn returns(&'static self) -> Result<&'static DeviceStream> {
         self.stream_at(RETURNS)
     }
 
-    /// The stream of copies that another device's work or the host waits for. It is separate, so
-    /// that they wait only for the work whose results they read.
+    /// Returns the stream for copies that the host or another device waits for. It is a separate
+    /// stream, so that a copy waits only for the work that wrote what it reads.
     pub(super) fn beside(&'static self) -> Result<&'static DeviceStream> {
         self.stream_at(BESIDE)
     }
@@ -472,8 +478,9 @@ impl DeviceState {
         Ok(made)
     }
 
-    /// The stream on which uploads are enqueued. It is separate, so that uploads neither wait for
-    /// work nor delay it. `None` if the host could not wait for it by number.
+    /// Returns the stream for uploads, if they are enqueued on the device. It is a separate stream,
+    /// so that uploads neither wait for other work nor delay it. `None` if the host could not wait
+    /// for the stream by number.
     pub(super) fn uploads(&'static self) -> Result<Option<&'static DeviceStream>> {
         if self.info.flags & device_flag::UPLOADS_IN_ORDER == 0 || self.info.synchronous != 0 {
             return Ok(None);
@@ -482,13 +489,13 @@ impl DeviceState {
         Ok(Some(stream).filter(|s| !s.event.is_null()))
     }
 
-    /// Returns the stream that other libraries know by this number, if it exists.
+    /// Returns the host's stream that has this native handle, if there is one.
     #[inline]
     pub fn stream_called(&self, native: u64) -> Option<&'static DeviceStream> {
         self.all_streams().into_iter().find(|stream| stream.native() == Some(native))
     }
 
-    /// Waits for the work submitted from one stream.
+    /// Waits for the work that was submitted to a stream of the host.
     #[inline]
     pub fn synchronize(&self, stream: crate::device::Stream) -> Result<()> {
         shutdown::check(self)?;
@@ -508,7 +515,7 @@ impl DeviceState {
         lock(&self.streams.0).values().copied().collect()
     }
 
-    /// Waits for all work submitted to the device. Returns the first error.
+    /// Waits for everything that was submitted to the device. Returns the first error, if any.
     #[inline]
     pub fn drain(&self) -> Result<()> {
         let mut outcome = Ok(());
@@ -518,7 +525,7 @@ impl DeviceState {
         outcome
     }
 
-    /// Returns the last submission of every stream, if the streams run asynchronously.
+    /// Returns the last submission of every stream, if the device's streams run ahead.
     pub(super) fn all_uses(&self) -> SmallVec<[Use; 2]> {
         match self.info.synchronous {
             0 => {

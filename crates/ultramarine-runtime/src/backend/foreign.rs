@@ -8,7 +8,7 @@ use core::ffi::c_void;
 use ultramarine_abi::interface::memory::{self, ForeignMemory, MemoryInterface};
 use ultramarine_abi::{Status, status};
 
-/// Name of a kind of memory, for errors.
+/// Returns the name of a kind of memory for errors.
 fn kind_name(kind: u32) -> &'static str {
     match kind {
         memory::kind::HOST => "host memory",
@@ -21,13 +21,13 @@ fn kind_name(kind: u32) -> &'static str {
 }
 
 impl DeviceState {
-    /// Returns the backend's interface for foreign memory, while it may be called.
+    /// Returns the backend's interface for memory of other libraries, if it may be called now.
     pub fn memory_interface(&self) -> Option<MemoryInterface> {
         shutdown::ended().is_none().then(|| self.interface(memory::INTERFACE))?
     }
 
-    /// Makes a buffer over foreign memory. Returns its handle, and its address for the host or
-    /// NULL. On success, the backend calls `release` when the buffer is freed.
+    /// Makes a buffer from memory of another library. Returns its handle, and its address for the
+    /// host or NULL. If the import succeeds, the backend calls `release` when the buffer is freed.
     ///
     /// # Errors
     /// [`Error::BufferDevice`] if the backend does not accept the memory.
@@ -49,11 +49,11 @@ impl DeviceState {
         Ok((handle, pointer))
     }
 
-    /// Describes a buffer as memory of a kind. The caller keeps the buffer alive, and calls
+    /// Describes a buffer as memory of a kind. The caller keeps the buffer alive and calls
     /// `release` afterwards.
     ///
     /// # Errors
-    /// [`Error::BufferDevice`] if the backend cannot describe it.
+    /// [`Error::BufferDevice`] if the backend does not export memory of this kind.
     pub fn export(&self, buffer: &Buffer, kind: u32) -> Result<ForeignMemory> {
         shutdown::check(self)?;
         let export = self.memory_interface().filter(|i| i.exports >> kind & 1 == 1);
@@ -64,16 +64,16 @@ impl DeviceState {
         let mut block: ForeignMemory = unsafe { std::mem::zeroed() };
         block.size = size_of::<ForeignMemory>() as u32;
         let mut error = std::ptr::null_mut();
-        // SAFETY: the device is open, the handle is its own, and the struct says its size.
+        // SAFETY: the device is open, the handle is its own, and the struct has its size in it.
         let code = unsafe { export(self.handle, buffer.handle(), kind, &mut block, &mut error) };
         self.explain("__dlpack__", code, host_table::check("export", code, error))?;
         Ok(block)
     }
 
-    /// Keeps a consumer's stream alive. `None` if the backend does not support this.
+    /// Keeps a consumer's stream alive. Returns `None` if the backend cannot do this.
     ///
     /// # Errors
-    /// Those of the backend, if `foreign` is not a stream of its device.
+    /// Those of the backend, if the handle is not a stream of its device.
     pub fn retain_foreign(&'static self, foreign: u64) -> Result<Option<RetainedStream>> {
         shutdown::check(self)?;
         let Some(MemoryInterface {
@@ -129,7 +129,8 @@ impl Drop for RetainedStream {
 }
 
 impl DeviceStream {
-    /// Returns the backend's native stream, if foreign streams can wait for it, and it for them.
+    /// Returns the handle of the backend's own stream, if other libraries can wait for it and it
+    /// can wait for theirs.
     pub fn native(&self) -> Option<u64> {
         let interface = self.device.memory_interface()?;
         let crossing = interface.wait_foreign.is_some() && interface.signal_foreign.is_some();
@@ -141,11 +142,11 @@ impl DeviceStream {
     /// Makes the backend's stream wait for a foreign one.
     ///
     /// # Safety
-    /// `stream` is the argument that [`DeviceStream::submit`] passes to its `call`, and that call
-    /// is running.
+    /// `stream` is the stream that [`DeviceStream::submit`] passes to its `call`, and this call has
+    /// not returned yet.
     ///
     /// # Errors
-    /// The backend's own.
+    /// Those of the backend.
     pub unsafe fn wait_foreign(&self, stream: *mut c_void, foreign: u64) -> Result<()> {
         let wait = self.device.memory_interface().and_then(|i| i.wait_foreign);
         let Some(wait) = wait else { return Err(self.device.lacks("wait_foreign")) };
@@ -157,8 +158,8 @@ impl DeviceStream {
 }
 
 impl Use {
-    /// Makes a foreign native stream wait until the device has completed this use, successfully or
-    /// not. If the backend does not support this, the host waits.
+    /// Makes a foreign native stream wait until the device has completed this use, even if the use
+    /// fails. If the backend cannot do this, the host waits.
     pub fn signal(&self, foreign: u64) -> Result<()> {
         let device = self.stream.device;
         if self.stream.knows_confirmed(self.number) {
@@ -166,7 +167,7 @@ impl Use {
         }
         let signal = device.memory_interface().and_then(|i| i.signal_foreign);
         let (Some(signal), false) = (signal, self.stream.event().is_null()) else {
-            // Ignore failures: they are raised where the values are needed.
+            // Ignore the error: it is raised where a value is needed.
             let _ = self.wait();
             return Ok(());
         };

@@ -1,6 +1,6 @@
-//! Kernel tables. Every device has the table of its backend. Plugins of device type CPU can overlay
-//! cpu:0: their kernels are tried first, and if they refuse an operation, the built-in kernels run.
-//! Memory, streams and threads remain those of the host.
+//! Kernel tables. Every device has its backend's own table. On cpu:0, plugins of device type CPU
+//! overlay it: they are asked first, and operations that they refuse run on the built-in kernels.
+//! Memory, streams and threads stay the host's.
 
 use super::{counts::OpCounters, interface_of};
 use crate::error::{Error, Result};
@@ -13,36 +13,36 @@ use ultramarine_abi::{
     fused::{AnchoredInterface, FusedInterface},
 };
 
-/// A kernel table: the functions of a backend that make plans and run commands. A device has the
-/// table of its backend. Each overlay of cpu:0 has a table too.
+/// A table of kernels: the functions of a backend that make plans and run commands. A device has
+/// its backend's own table. Each overlay of cpu:0 has a table too.
 pub struct Kernels {
     /// The backend's name.
     pub backend: String,
     /// Its variant, or empty.
     pub variant: String,
-    /// Its score. Overlays are tried in descending order of scores.
+    /// The backend's score. Overlays are asked in the order of falling scores.
     pub score: u32,
     pub table: abi::BackendTable,
     pub handle: *mut c_void,
     /// The backend's index of the device, which is DLPack's device id.
     pub ordinal: i32,
     pub fused: Option<FusedInterface>,
-    /// For fused programs with an anchor.
+    /// The interface for fused programs with an anchor.
     pub anchored: Option<AnchoredInterface>,
     /// Limits on the instructions and inputs of a fused program.
     pub fused_limits: (u32, u32),
-    /// Counts of the operations that it ran.
+    /// Counts of the operations that the table ran.
     pub counts: OpCounters,
 }
 
-// SAFETY: the handle is only passed to the table's functions, and only on threads on which the ABI
-// allows these calls.
+// SAFETY: the handle is only passed to the table's functions, and the contract allows calls from
+// the threads that make them.
 unsafe impl Send for Kernels {}
 // SAFETY: as above.
 unsafe impl Sync for Kernels {}
 
 impl Kernels {
-    /// The table of an open device.
+    /// Makes the table of an open device.
     pub fn new(
         backend: &str,
         variant: &str,
@@ -74,8 +74,9 @@ impl Kernels {
     }
 }
 
-/// A device's tables, in the order in which they are tried. Readers take no lock, so that a forked
-/// child always finds a complete list. Replaced lists are leaked; there are as many as overlays.
+/// A device's tables, in the order in which they are asked. Readers take no lock, so that a forked
+/// child always finds a complete list. Replaced lists are leaked; there are as many of them as
+/// overlays.
 pub struct KernelList(AtomicPtr<Vec<&'static Kernels>>);
 
 impl KernelList {
@@ -86,11 +87,12 @@ impl KernelList {
     /// Returns the current tables.
     #[inline]
     pub fn get(&self) -> &'static [&'static Kernels] {
-        // SAFETY: the list was complete when it was stored, is leaked, and never changes.
+        // SAFETY: the list was complete and leaked before the pointer was stored, and never
+        // changes.
         unsafe { &*self.0.load(Ordering::Acquire) }
     }
 
-    /// Returns the device's own table, if there are no overlays.
+    /// Returns the device's own table if there are no overlays.
     #[inline]
     pub fn alone(&self) -> Option<&'static Kernels> {
         match self.get() {
@@ -118,13 +120,13 @@ impl KernelList {
     }
 }
 
-/// Overlays the built-in kernels of cpu:0 with a plugin of device type CPU. The plugin's entry
-/// point has filled the table, and the version was checked. This opens the first of the plugin's
-/// devices. Arrays stay valid, and plans are made again.
+/// Overlays the built-in kernels of cpu:0 with a plugin of device type CPU. Its entry point has
+/// filled the table, and the table's version has been checked. The first of its devices is opened.
+/// Arrays stay valid, and plans are made anew.
 ///
 /// # Errors
 /// [`Error::Runtime`] if the plugin is not for the CPU, lacks a function, has no device, or does
-/// not finish computing in host memory before `submit` returns.
+/// not finish its work in host memory before `submit` returns.
 pub fn overlay(table: abi::BackendTable, name: &str, variant: &str, score: u32) -> Result<()> {
     let refuse = |why: &str| Err(Error::Runtime(format!("backend {name} {why}").into()));
     if table.device_type != device_type::CPU {
@@ -145,7 +147,7 @@ pub fn overlay(table: abi::BackendTable, name: &str, variant: &str, score: u32) 
     let mut info: abi::DeviceInfo = unsafe { std::mem::zeroed() };
     info.size = size_of::<abi::DeviceInfo>() as u32;
     let (mut handle, mut error) = (std::ptr::null_mut(), std::ptr::null_mut());
-    // SAFETY: the places for the results are valid, and index 0 is below the count.
+    // SAFETY: the pointers are valid for writing, and index 0 is below the count.
     let code = unsafe { info_of(table.backend, 0, &mut info, &mut error) };
     host_table::check("device_info", code, error)?;
     if info.synchronous == 0 || info.host_memory == 0 {

@@ -1,8 +1,8 @@
-//! The backends. Each is a table of functions, which is the only way to call it.
+//! The backends. Each is a table of the contract, and is called only through this table.
 //!
-//! The CPU backend is linked in, and registered like any other. A statically linked GPU backend is
-//! registered by [`register`]. Nothing is ever unloaded, so device states live until the process
-//! ends.
+//! The CPU backend is linked in and registered like any other. A statically linked GPU backend
+//! registers with [`register`]. Backends are never unloaded, so device states live for the rest of
+//! the process.
 
 pub mod buffer;
 mod call;
@@ -60,46 +60,47 @@ use upload::Upload;
 /// An open device of a backend: its kernel tables, plans, streams and memory. The registry keeps it
 /// until the process ends; [`crate::devices::get`] finds it.
 pub struct DeviceState {
-    /// Its global name.
+    /// The device's global name.
     pub device: Device,
-    /// Its name in DLPack.
+    /// The device in DLPack's terms.
     pub dl: DLDevice,
     /// The backend's name.
     pub backend: String,
     table: abi::BackendTable,
     handle: *mut c_void,
     streams: Streams,
-    /// The lock for copies without a stream.
+    /// Serialises copies without a stream.
     copies: Mutex<()>,
     /// Bytes of dropped buffers that commands may still use.
     pending_bytes: AtomicUsize,
     info: abi::DeviceInfo,
     /// The tables that make plans and run commands.
     kernels: KernelList,
-    /// True if the device accepts fused programs.
+    /// True if the device takes fused programs.
     fused: bool,
     plans: PlanCache,
-    /// Compiled kernels of users.
+    /// Kernels that users gave in source form.
     user_kernels: user_kernel::UserKernels,
     memory: MemoryCounters,
-    /// Memory in the order of streams, if the backend has it and runs asynchronously.
+    /// Freeing memory in the order of streams, if the backend supports it and runs ahead.
     stream_memory: Option<StreamMemory>,
-    /// Recordings of commands, if the backend has them.
+    /// Recordings of commands, if the backend supports them.
     replay: Option<ReplayFunctions>,
-    /// Timestamps, if the backend has them.
+    /// Timestamps, if the backend supports them.
     timing: Option<Timing>,
     /// Memory for uploads, if the backend lends it.
     upload: Option<Upload>,
 }
 
-// SAFETY: the handle is only passed to the backend's functions, and only on threads on which the
-// ABI allows these calls.
+// SAFETY: the handle is only passed to the backend's functions, and the contract allows calls from
+// the threads that make them.
 unsafe impl Send for DeviceState {}
 // SAFETY: as above.
 unsafe impl Sync for DeviceState {}
 
 impl DeviceState {
-    /// Makes the state of an open device. It is never freed.
+    /// Makes the state of an open device. It is leaked, so that it lives for the rest of the
+    /// process.
     fn leak(
         backend: &start::Started,
         index: u32,
@@ -134,14 +135,14 @@ impl DeviceState {
         }))
     }
 
-    /// Returns true if its memory is the host's own.
+    /// Returns true if the device's memory is the host's own.
     #[inline]
     pub fn is_host(&self) -> bool {
         matches!(self.device.kind, DeviceType::Cpu)
     }
 
-    /// Returns true if the kernels are the host's built-in ones, without overlays and validation
-    /// layer. More is known about these kernels than the ABI guarantees.
+    /// Returns true if the device has the host's built-in kernels, without an overlay or a
+    /// validation layer. These kernels have properties that the contract does not promise.
     #[inline]
     pub fn has_built_in_kernels(&self) -> bool {
         static VALIDATED: OnceLock<bool> = OnceLock::new();
@@ -156,8 +157,8 @@ impl DeviceState {
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    /// Returns the declared properties: name, bytes of memory, bytes of the largest buffer (0:
-    /// unknown).
+    /// Returns the properties that the device declares: its name, the bytes of its memory and of
+    /// the largest buffer (0: unknown).
     #[inline]
     pub fn properties(&self) -> (String, u64, u64) {
         (self.description(), self.info.memory, self.info.max_buffer)
@@ -167,37 +168,36 @@ impl DeviceState {
     /// declare its dtypes accepts all.
     #[inline]
     pub fn stores(&self, dtype: crate::Dtype) -> bool {
-        // On a device, elements of storage dtypes are bytes.
+        // Backends see storage dtypes as bytes.
         let dtype = if dtype.is_storage() { crate::Dtype::Uint8 } else { dtype };
         self.info.dtypes_storage == 0 || self.info.dtypes_storage >> dtype as u32 & 1 == 1
     }
 
-    /// Limit on the instructions of a fused program. 0 if the backend accepts none.
+    /// Returns the most instructions of a fused program; 0 if the backend takes none.
     #[inline]
     pub fn fused_limit(&self) -> usize {
         if self.fused { self.info.fused_max_instructions as usize } else { 0 }
     }
 
-    /// Returns true if fused programs with an anchor can be used. All tables of the device must
-    /// support them, because otherwise an overlay's kernel for the anchor's operation would be
-    /// skipped.
+    /// Returns true if fused programs with an anchor may be used. All of the device's tables have
+    /// to take them: otherwise an overlay's own kernel for the anchor operation would not be asked.
     #[inline]
     pub fn takes_anchors(&self) -> bool {
         self.kernels.get().iter().all(|k| k.fused.is_some() && k.anchored.is_some())
     }
 
-    /// Limit on the inputs of a fused program.
+    /// Returns the most inputs of a fused program.
     #[inline]
     pub fn fused_inputs(&self) -> usize {
         self.info.fused_max_inputs as usize
     }
 
-    /// Returns true if its backend records commands, to run them again.
+    /// Returns true if the backend records commands and can replay them.
     pub fn records(&self) -> bool {
         self.replay.is_some()
     }
 
-    /// Returns true if commands carry the events that their inputs wait for.
+    /// Returns true if commands carry the events that their inputs have to wait for.
     #[inline]
     pub fn waits_in_commands(&self) -> bool {
         self.info.flags & abi::device_flag::WAITS_IN_COMMANDS != 0
@@ -209,17 +209,17 @@ impl DeviceState {
         self.info.flags & abi::device_flag::DETERMINISTIC != 0
     }
 
-    /// The table of an optional interface, if the backend has it.
+    /// Returns the table of an optional interface, if the device's backend has it.
     fn interface<T: Copy>(&self, id: &CStr) -> Option<T> {
         interface_of(&self.table, id)
     }
 }
 
-/// The table of an optional interface, if a backend has it.
+/// Returns the table of an optional interface, if a backend has it.
 fn interface_of<T: Copy>(table: &abi::BackendTable, id: &CStr) -> Option<T> {
     let interface = table.interface?;
-    // SAFETY: the id is NUL-terminated. The result is NULL or a static struct that begins with its
-    // size, and all-zero is a valid interface table.
+    // SAFETY: the id is NUL-terminated. The answer is NULL or a static struct that begins with its
+    // size, and an all-zero interface table is valid.
     unsafe { abi::read_sized(interface(table.backend, id.as_ptr()) as *const T) }
 }
 

@@ -1,5 +1,5 @@
-//! Copies of parts of buffers that a job made on its device. Later tasks of the job that read the
-//! same part use them.
+//! Copies of parts of other devices' buffers that a job has made on its device. Other tasks of the
+//! job that read the same part reuse them.
 
 use super::{buffer::BufferRef, value::Value};
 use crate::dtype::Dtype;
@@ -7,11 +7,11 @@ use crate::shape::{Shape, Strides};
 use std::cell::RefCell;
 use std::ops::Range;
 
-/// Limit on the parts that a job keeps.
+/// The most parts that a job keeps.
 const MOST: usize = 8;
 
 struct Part {
-    /// The original. It is held, so that nothing overwrites it meanwhile.
+    /// The original buffer. Holding it keeps other work from overwriting it.
     source: BufferRef,
     copy: BufferRef,
     content: Content,
@@ -21,7 +21,7 @@ struct Part {
 enum Content {
     /// The bytes of this range.
     Range(Range<usize>),
-    /// The elements of a view without gaps, with these strides.
+    /// The elements of a view, packed without gaps, with these strides.
     Packed(View, Strides),
 }
 
@@ -41,7 +41,7 @@ impl View {
     }
 }
 
-/// The last few parts that a job used. They are kept until the job ends.
+/// The parts that a job keeps: the most recent ones, until the job ends.
 #[derive(Default)]
 pub(super) struct Parts(RefCell<Vec<Part>>);
 
@@ -51,7 +51,7 @@ impl Parts {
         parts.iter().filter(|p| std::ptr::eq(&*p.source, &**source)).find_map(f)
     }
 
-    /// Returns a value in a copy that has the bytes of `range`, if there is such a copy.
+    /// Returns the value in a copy of its buffer that has the bytes of `range`, if there is one.
     pub fn find_range(&self, value: &Value, range: &Range<usize>) -> Option<Value> {
         self.find(&value.buffer, |part| match &part.content {
             Content::Range(r) if r.start <= range.start && range.end <= r.end => Some(Value {
@@ -63,7 +63,7 @@ impl Parts {
         })
     }
 
-    /// Returns the packed copy of a value with this shape and dtype, if it exists.
+    /// Returns the packed copy of a value with this shape and dtype, if there is one.
     pub fn find_packed(&self, value: &Value, shape: &[usize], dtype: Dtype) -> Option<Value> {
         let wanted = View::of(value, shape, dtype);
         self.find(&value.buffer, |part| match &part.content {
@@ -74,12 +74,13 @@ impl Parts {
         })
     }
 
-    /// Keeps the copy of a range of a value's buffer. It replaces the oldest copy.
+    /// Keeps the copy of a range of a value's buffer. If there are too many parts, it replaces the
+    /// oldest.
     pub fn keep_range(&self, value: &Value, range: Range<usize>, copy: &BufferRef) {
         self.keep(value, Content::Range(range), copy);
     }
 
-    /// Keeps the packed copy of a value. It replaces the oldest copy.
+    /// Keeps the packed copy of a value in the same way.
     pub fn keep_packed(&self, value: &Value, shape: &[usize], dtype: Dtype, copy: &Value) {
         let content = Content::Packed(View::of(value, shape, dtype), copy.strides.clone());
         self.keep(value, content, &copy.buffer);

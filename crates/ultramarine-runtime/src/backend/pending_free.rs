@@ -1,4 +1,4 @@
-//! Deferred free: an object of a backend that a command may still use is freed once the device has
+//! Deferred free: an object of a backend that commands may still use is freed once the device has
 //! completed its last use.
 
 use super::{
@@ -14,11 +14,11 @@ use ultramarine_abi::dlpack::device_type;
 /// An object of a backend that must outlive its last use, with the uses that the device must
 /// complete first.
 pub enum PendingFree {
-    /// A buffer: its device, its handle, its size in bytes (0 if imported).
+    /// A buffer: its device, its handle, its size in bytes (0 if imported), and its uses.
     Buffer(&'static DeviceState, *mut c_void, usize, SmallVec<[Use; 2]>),
-    /// A plan.
+    /// A plan of a table.
     Plan(&'static Kernels, *mut c_void, SmallVec<[Use; 2]>),
-    /// A user's kernel.
+    /// A kernel that a user gave.
     Kernel(Compiled, SmallVec<[Use; 2]>),
     /// Recorded commands.
     Recording(Box<Held>, SmallVec<[Use; 2]>),
@@ -44,30 +44,30 @@ impl PendingFree {
         }
     }
 
-    /// Frees a buffer in the order of a stream, if all its open uses are on that stream and the
-    /// backend supports this. Returns `false` otherwise.
+    /// Frees a buffer in the order of a stream, if all its open uses are on this stream and the
+    /// backend supports it. Otherwise returns `false`.
     fn free_in_order(&self) -> bool {
         if let PendingFree::Buffer(device, handle, bytes @ 1.., uses) = self
             && device.has_stream_memory()
             && let Some(last) = one_stream(uses, device)
         {
-            // Set this before another thread can get the memory.
+            // Set this first, before another thread can allocate the memory.
             raise(&last.stream.freed, last.number);
             return device.free_in_order(last.stream, *handle, *bytes);
         }
         false
     }
 
-    /// Frees the object now if all uses are complete, or if the open uses are on one stream in
-    /// whose order the backend frees memory. Otherwise the object is queued until the device has
-    /// completed the last use.
+    /// Frees the object now if every use is completed, or if the open uses are on one stream and
+    /// the backend frees memory in the stream's order. Otherwise the object is queued until the
+    /// device completes the last use.
     pub fn release(mut self) {
         self.uses().retain(|u| !u.stream.knows_completed(u.number));
         if self.free_in_order() {
             return;
         }
         if self.uses().len() > 1 {
-            // Usually only one use is open, because uploads completed long ago.
+            // Usually only one of the uses is open: for example, an upload was completed long ago.
             self.uses().retain(|u| {
                 u.stream.look(u.number);
                 !u.stream.knows_completed(u.number)
@@ -101,7 +101,8 @@ impl DeviceStream {
         let completed = self.completed.load(Ordering::Acquire);
         loop {
             let mut pending_frees = lock(&self.pending_frees);
-            // The queue is almost sorted. An entry after a later number waits with that one.
+            // The queue is nearly in order. An entry after a later number waits for that number
+            // too.
             let Some((_, pending)) = pending_frees.pop_front_if(|(number, _)| *number <= completed)
             else {
                 return;
@@ -124,7 +125,7 @@ impl DeviceState {
     }
 }
 
-/// Releases a plan once no submitted work can use it.
+/// Frees a plan once no submitted work can use it.
 pub(super) fn free_plan(kernels: &'static Kernels, raw: *mut c_void) {
     if raw.is_null() {
         return;
@@ -141,14 +142,14 @@ pub(super) fn free_plan(kernels: &'static Kernels, raw: *mut c_void) {
     PendingFree::Plan(kernels, raw, uses).release();
 }
 
-/// Releases a user's kernel once no submitted work can use it.
+/// Frees a user's kernel once no submitted work can use it.
 pub(super) fn free_kernel(device: &'static DeviceState, kernel: Compiled) {
     if shutdown::ended().is_none() {
         PendingFree::Kernel(kernel, device.all_uses()).release();
     }
 }
 
-/// Releases a recording once no submitted work can use it.
+/// Frees a recording once no submitted work can use it.
 pub(super) fn free_recording(recording: Held) {
     if shutdown::ended().is_none() {
         let uses = recording.arena.uses();

@@ -14,10 +14,10 @@ use ultramarine_abi::{
     layout, status,
 };
 
-/// The properties that a plan depends on, as words. Sizes and values are never included.
+/// The properties that a plan depends on, as words. Sizes and values are not among them.
 pub type PlanKey = SmallVec<[u64; 16]>;
 
-/// Limit on the plans of a device. When it is reached, the cache is cleared.
+/// The most plans kept per device. When there are more, the cache is emptied.
 const MAX_PLANS: usize = 8192;
 
 /// A hash for internal keys, which need no protection against attacks.
@@ -50,17 +50,16 @@ impl Hasher for WordHasher {
 /// A backend's plan for an operation, or its refusal. Both are cached by operation, dtypes, ranks
 /// and layouts.
 pub struct Plan {
-    /// The table that made the plan. Commands and the release use this table.
+    /// The table that made the plan. Commands and the release of the plan go to this table.
     pub kernels: &'static Kernels,
     pub raw: *mut c_void,
-    /// OK, UNSUPPORTED, NEEDS_CONTIGUOUS, or NOT_YET, which is not cached.
+    /// OK, UNSUPPORTED, NEEDS_CONTIGUOUS, or NOT_YET. A plan with NOT_YET is not cached.
     pub status: Status,
-    /// True if the op overwrites parts of its first input. It works in place if input and output
-    /// share their memory.
+    /// True if the op overwrites parts of its first input when the output has the input's memory.
     pub updates: bool,
 }
 
-// SAFETY: by the ABI, several threads may use a plan at once.
+// SAFETY: by the contract several threads may use a plan at the same time.
 unsafe impl Send for Plan {}
 // SAFETY: as above.
 unsafe impl Sync for Plan {}
@@ -76,7 +75,7 @@ type Map = HashMap<PlanKey, Arc<Plan>, BuildHasherDefault<WordHasher>>;
 #[derive(Default)]
 struct Cached {
     map: Map,
-    /// Incremented when the cache is cleared.
+    /// Incremented when the cache is emptied.
     generation: u64,
 }
 
@@ -92,14 +91,14 @@ impl PlanCache {
             }
             cached.generation
         };
-        // Without the lock, because preparing may compile for a while.
+        // Make the plan without the lock, because preparing may compile for a while.
         let plan = Arc::new(make()?);
         if plan.status == status::NOT_YET {
             return Ok(plan);
         }
         let mut cached = lock(&self.0);
         if cached.generation != generation {
-            // The list of tables has changed since, so the plan is used only once.
+            // The device has other tables by now, so use this plan only once and do not cache it.
             return Ok(plan);
         }
         if cached.map.len() >= MAX_PLANS {
@@ -112,7 +111,7 @@ impl PlanCache {
         lock(&self.0).generation
     }
 
-    /// Forgets all plans. Plans in use live until their use ends.
+    /// Forgets all plans. A plan that is in use lives until its use ends.
     #[inline]
     pub fn clear(&self) {
         let mut cached = lock(&self.0);
@@ -123,7 +122,7 @@ impl PlanCache {
     }
 }
 
-/// The layout class of a tensor.
+/// Returns the layout class of a tensor.
 fn layout_of(t: &Operand<'_>) -> u32 {
     match shape::is_contiguous(t.shape, &t.value.strides) {
         true => layout::CONTIGUOUS,
@@ -131,7 +130,7 @@ fn layout_of(t: &Operand<'_>) -> u32 {
     }
 }
 
-/// Encodes a tensor as a word of the key.
+/// Describes a tensor as a word of the key.
 fn word(dtype: Dtype, ndim: usize, layout: u32) -> u64 {
     (dtype as u64) << 32 | (ndim as u64) << 8 | layout as u64
 }
@@ -146,17 +145,17 @@ fn description(dtype: Dtype, ndim: usize, layout: u32) -> TensorDesc {
     }
 }
 
-/// Describes tensors. This is needed only if the plan is not cached yet.
+/// Describes tensors for `prepare`. Only needed if the plan is not in the cache.
 fn describe<'a>(tensors: impl Iterator<Item = &'a Operand<'a>>) -> Descriptions {
     tensors.map(|t| description(t.dtype, t.shape.len(), layout_of(t))).collect()
 }
 
 type Descriptions = SmallVec<[TensorDesc; 8]>;
 
-/// A plain struct as words of a key.
+/// Returns the bytes of a plain struct as words of a key.
 pub fn words_of<A: Copy>(plain: &A) -> SmallVec<[u64; 8]> {
-    // SAFETY: attribute structs are plain integers without padding that matters: `new`
-    // builds them whole, and the key only needs equal bytes for equal plans.
+    // SAFETY: attribute structs are plain integers without padding that matters: `new` initialises
+    // all bytes, and the key only needs equal bytes for equal plans.
     let bytes =
         unsafe { std::slice::from_raw_parts(plain as *const A as *const u8, size_of::<A>()) };
     let (whole, rest) = bytes.as_chunks();
@@ -170,7 +169,7 @@ pub fn words_of<A: Copy>(plain: &A) -> SmallVec<[u64; 8]> {
     words
 }
 
-/// Returns the result of a table's `prepare`: a plan, or a request for another layout. `None` if
+/// Interprets the answer of a table's `prepare`: a plan, or a request for another layout. `None` if
 /// the table has no kernel.
 fn finish(
     kernels: &'static Kernels,
@@ -179,7 +178,7 @@ fn finish(
     raw: *mut c_void,
 ) -> Result<Option<Plan>> {
     if is_refusal(code) || code == status::NOT_YET {
-        // The message of a refusal is dropped, because another candidate is tried.
+        // Ignore the message of a refusal, because another candidate is tried.
         let _ = host_table::check("prepare", code, error);
     } else {
         host_table::check("prepare", code, error)?;
@@ -188,13 +187,14 @@ fn finish(
 }
 
 impl DeviceState {
-    /// A number that increases when all plans are forgotten because the list of tables changed.
+    /// Returns a number that grows when all plans are forgotten because the device's tables have
+    /// changed.
     pub fn plan_generation(&self) -> u64 {
         self.plans.generation()
     }
 
-    /// Returns the first plan that a table of the device makes. If no table makes one, the last
-    /// table's refusal.
+    /// Returns the first plan that one of the device's tables makes. If the last table refuses,
+    /// returns its refusal.
     fn first(
         &self,
         mut make: impl FnMut(&'static Kernels) -> Result<Option<Plan>>,
@@ -209,7 +209,7 @@ impl DeviceState {
             match make(kernels) {
                 Ok(Some(plan)) => return Ok(plan),
                 Ok(None) => refused = Some(kernels),
-                // If an overlay fails, try the built-in kernels.
+                // If an overlay fails, the built-in kernels are still tried.
                 Err(error) if i + 1 < list.len() => {
                     let text = format!(
                         "backend {} made no plan, so the next one is asked: {error}",
@@ -231,10 +231,10 @@ impl DeviceState {
         }
     }
 
-    /// The plan for one op.
+    /// Returns the plan for one op.
     ///
     /// # Safety
-    /// `attributes` is the op's attribute struct, and `words` holds the same attributes.
+    /// `attributes` is the op's attribute struct, and `words` holds the same bytes.
     pub(super) unsafe fn plan(
         &'static self,
         op: OpId,
@@ -278,10 +278,11 @@ impl DeviceState {
         Ok(plan.status != status::UNSUPPORTED)
     }
 
-    /// The plan for an op with `n` inputs.
+    /// Returns the plan for an op with `n` inputs.
+    ///
     /// # Safety
-    /// `attributes` is the op's attribute struct. `key` holds the same attributes, and the
-    /// descriptions that `tensors` returns.
+    /// `attributes` is the op's attribute struct. `key` holds the same bytes, and the descriptions
+    /// that `tensors` gives.
     unsafe fn plan_of(
         &'static self,
         op: OpId,
@@ -293,8 +294,8 @@ impl DeviceState {
         let prepare_in = |descs: &[TensorDesc], kernels: &'static Kernels| {
             let Some(prepare) = kernels.table.prepare else { return Ok(None) };
             let (mut raw, mut error) = (std::ptr::null_mut(), std::ptr::null_mut());
-            // SAFETY: descriptions and attributes are valid for the call, the places
-            // for the answers too.
+            // SAFETY: descriptions and attributes are valid for the call, and the pointers are
+            // valid for writing the answers.
             let code = unsafe {
                 prepare(
                     kernels.handle,
@@ -309,7 +310,7 @@ impl DeviceState {
                     &mut error,
                 )
             };
-            // Copies cannot help if no input has gaps, or if the op is a copy.
+            // Contiguous copies cannot help if there are no inputs, or if the op itself is a copy.
             let copies =
                 op != ops::COPY && descs[..n].iter().any(|d| d.layout != layout::CONTIGUOUS);
             let plan = finish(kernels, code, error, raw)?;
@@ -323,8 +324,7 @@ impl DeviceState {
         })
     }
 
-    /// Returns the plan for a fused program, which may have an anchor. `key` holds the words of
-    /// both.
+    /// Returns the plan for a fused program, which may have an anchor. `key` holds both in words.
     pub(super) fn fused_plan(
         &'static self,
         program: &Program,
@@ -344,8 +344,8 @@ impl DeviceState {
             let (ins, outs) = (descs.as_ptr(), descs[inputs.len()..].as_ptr());
             let prepare = kernels.fused.and_then(|f| f.prepare);
             let anchored = kernels.anchored.and_then(|f| f.prepare);
-            // SAFETY: program, anchor and descriptions are valid for the call, the places for
-            // the answers too.
+            // SAFETY: program, anchor and descriptions are valid for the call, and the pointers are
+            // valid for writing the answers.
             let code = unsafe {
                 match (anchor, prepare, anchored) {
                     (None, Some(prepare), _) => {
@@ -357,7 +357,8 @@ impl DeviceState {
                     _ => return Ok(None),
                 }
             };
-            // For a program, no contiguous copies are made; the next table is tried.
+            // For a program no contiguous copies are made. If the table wants them, the next table
+            // is asked.
             let usable = |p: &Plan| matches!(p.status, status::OK | status::NOT_YET);
             Ok(finish(kernels, code, error, raw)?.filter(usable))
         };

@@ -1,4 +1,5 @@
-//! The registration lock. It allows one registration or load at a time, and works after a fork.
+//! The registration lock: only one registration or load runs at a time. The lock stays usable after
+//! a fork.
 
 use crate::error::{Error, Result};
 use crate::fork::{self, ForkStage, Hook};
@@ -11,17 +12,18 @@ use std::thread::ThreadId;
 static OWNER: Mutex<Option<ThreadId>> = Mutex::new(None);
 static FREE: Condvar = Condvar::new();
 
-/// The right to change the registry, released when dropped.
+/// The right to change the registry. It ends when this is dropped.
 ///
-/// No mutex is held meanwhile, because the init of a plugin may take any time, and the process may
-/// fork during it. In the child, the registrations of other threads do not continue.
+/// No mutex is held meanwhile, because a plugin's init may take any time, and the process may fork
+/// during it. In the child the registrations of other threads do not continue.
 pub struct Registration(());
 
 impl Registration {
     /// Waits for the registration lock.
     ///
     /// # Errors
-    /// [`Error::Runtime`] if this thread holds the lock already, as in a filter or a plugin.
+    /// [`Error::Runtime`] if this thread holds the lock already, because the call comes from within
+    /// a filter or a plugin.
     pub fn begin() -> Result<Registration> {
         register_fork_hook();
         let me = std::thread::current().id();
@@ -66,7 +68,7 @@ static FORK_HOOK: Hook = Hook {
         let Some(mut owner) = fork::take(&HELD) else {
             return;
         };
-        // Only the forking thread exists in the child, so a registration by any other thread is
+        // Only the calling thread exists in the child, so a registration of any other thread is
         // over.
         let me = std::thread::current().id();
         if owner.is_some_and(|owner| owner != me) {
@@ -75,7 +77,7 @@ static FORK_HOOK: Hook = Hook {
     },
 };
 
-/// Registers the fork hook for devices and the registration lock.
+/// Registers a fork hook for devices and the registration lock.
 pub fn register_fork_hook() {
     fork::register(ForkStage::Backends, &FORK_HOOK);
 }

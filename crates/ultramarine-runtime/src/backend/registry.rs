@@ -1,9 +1,10 @@
 //! The registry: which backend serves which device.
 //!
-//! The GPU devices of all backends share one index space. Indices never change, because backends
-//! are only appended. Readers take no lock: they see an immutable list, and a registration
-//! publishes a new one. Therefore a forked child finds a complete registry, whatever other threads
-//! of the parent were doing. Replaced lists are leaked; there are as many as registrations.
+//! GPU devices of all backends share one index space, in which nothing ever moves: backends are
+//! appended and never removed. Readers take no lock. They see a list that never changes, and a
+//! registration publishes a new list. So a forked child finds a complete registry, whatever the
+//! parent's threads were doing. Replaced lists are leaked; there are as many of them as
+//! registrations.
 
 use super::{DeviceState, kernels, registration::Registration, start};
 use crate::device::{Device, DeviceType};
@@ -24,21 +25,21 @@ pub struct BackendInfo {
     pub variant: String,
     /// The backend's own version; empty if it declares none.
     pub version: String,
-    /// Its score, which is 1 for a backend that is linked in.
+    /// The backend's score, which is 1 for a linked-in backend.
     pub score: u32,
-    /// CPU (an overlay of cpu:0) or GPU.
+    /// CPU or GPU. The kernels of a CPU backend are asked before the built-in ones on cpu:0.
     pub device_type: DeviceType,
     /// DLPack's number for the type of its devices.
     pub dlpack_device_type: i32,
-    /// The devices that it serves.
+    /// The devices that the backend serves.
     pub devices: Vec<Device>,
     /// The description of each device.
     pub descriptions: Vec<String>,
-    /// The file that it was loaded from; `None` if it is linked in.
+    /// The file that the backend was loaded from; `None` if it is linked in.
     pub path: Option<PathBuf>,
 }
 
-/// A registered backend: its properties, and the states of its devices.
+/// A registered backend: its properties and the states of its devices.
 struct Entry {
     info: BackendInfo,
     /// Empty for a backend that overlays cpu:0.
@@ -73,11 +74,11 @@ static HOST: OnceLock<(&'static DeviceState, &'static Entry)> = OnceLock::new();
 fn current() -> &'static Registry {
     static EMPTY: Registry = Registry { entries: Vec::new(), gpus: Vec::new() };
     let current = CURRENT.load(Ordering::Acquire);
-    // SAFETY: NULL, or a registry that was complete when it was published, and is leaked.
+    // SAFETY: NULL, or a registry that was complete and leaked before it was published.
     unsafe { current.as_ref() }.unwrap_or(&EMPTY)
 }
 
-/// The host's device.
+/// Returns the host's device.
 #[inline]
 pub fn host() -> &'static DeviceState {
     HOST.get_or_init(start_host).0
@@ -91,7 +92,7 @@ fn host_entry() -> &'static Entry {
 fn start_host() -> (&'static DeviceState, &'static Entry) {
     let started = match start::start(built_in_backend(), None) {
         Ok(started) => started,
-        // The linked-in backend cannot fail to open, and nothing works without it.
+        // The linked-in backend cannot fail to open; the library cannot work without it.
         Err(refusal) => unreachable!("the CPU backend does not start: {refusal:?}"),
     };
     match started.info(0).and_then(|info| started.open(0, info, Device::CPU)) {
@@ -100,22 +101,22 @@ fn start_host() -> (&'static DeviceState, &'static Entry) {
     }
 }
 
-/// Returns the states of all registered GPUs.
+/// Returns the states of all GPUs of the registered backends.
 #[inline]
 pub fn gpus() -> &'static [&'static DeviceState] {
     &current().gpus
 }
 
-/// Returns the state of a registered device. It loads no backends; see [`crate::devices::get`].
+/// Returns the state of a registered device. Loads nothing: see [`crate::devices::get`].
 ///
 /// # Errors
-/// [`Error::Value`] if no loaded backend has the device.
+/// [`Error::Value`] when no loaded backend has the device.
 #[inline]
 pub fn registered(device: Device) -> Result<&'static DeviceState> {
     find(device).ok_or_else(|| unknown(device, ""))
 }
 
-/// The state of a device, if a registered backend has it.
+/// Returns the state of a device, if a registered backend has it.
 #[inline]
 pub fn find(device: Device) -> Option<&'static DeviceState> {
     match device.kind {
@@ -146,7 +147,7 @@ pub fn backends() -> Vec<BackendInfo> {
         .collect()
 }
 
-/// Returns the backend that serves a device. For cpu:0, this is the built-in one, even if there are
+/// Returns the backend that serves a device. For cpu:0 it is the built-in one, even if there are
 /// overlays.
 #[inline]
 pub fn backend_of(device: &DeviceState) -> Option<BackendInfo> {
@@ -156,16 +157,16 @@ pub fn backend_of(device: &DeviceState) -> Option<BackendInfo> {
         .map(|e| e.info.clone())
 }
 
-/// Returns the loaded backend of a name, or `None`. It does not load backends. The built-in backend
-/// is found last.
+/// Returns the loaded backend with a name; `None` if there is none. This loads none. If several
+/// backends have the name, the built-in one is found last.
 #[inline]
 pub fn by_name(name: &str) -> Option<BackendInfo> {
     let built_in = || Some(&host_entry().info).filter(|i| i.name == name).cloned();
     loaded(name).or_else(built_in)
 }
 
-/// Lists the libraries that the backend of a file found on this machine, one per line. Empty if the
-/// backend does not report them.
+/// Returns lines about the libraries that the backend of a file found on this machine. Empty if the
+/// backend has no such report.
 #[cfg(feature = "loader")]
 pub fn library_report(path: &std::path::Path) -> Vec<String> {
     let entries = &current().entries;
@@ -177,14 +178,14 @@ pub fn library_report(path: &std::path::Path) -> Vec<String> {
         return Vec::new();
     };
     let mut text = vec![0u8; 16 << 10];
-    // SAFETY: the pointer is the backend's, and there is room for that many bytes.
+    // SAFETY: the backend's own pointer, and a buffer with the given capacity.
     let bytes =
         unsafe { describe(state.table.backend, text.as_mut_ptr().cast(), text.len() as u64) };
     text.truncate(usize::try_from(bytes).unwrap_or(usize::MAX));
     String::from_utf8_lossy(&text).lines().map(str::to_owned).collect()
 }
 
-/// Returns the loaded backend of a name, except the built-in one.
+/// Returns the backend with a name, unless it is the built-in one.
 #[inline]
 pub fn loaded(name: &str) -> Option<BackendInfo> {
     current().entries.iter().find(|e| e.info.name == name).map(|e| e.info.clone())
@@ -195,7 +196,7 @@ pub fn kind_of(device_type: i32) -> DeviceType {
     if device_type == device_type::CPU { DeviceType::Cpu } else { DeviceType::Gpu }
 }
 
-/// Properties of a backend without ABI info.
+/// Returns the properties of a backend without ABI info.
 fn linked(started: &start::Started) -> BackendInfo {
     BackendInfo {
         name: started.name.clone(),
@@ -217,8 +218,8 @@ fn linked(started: &start::Started) -> BackendInfo {
 /// `init` keeps the contract of [`abi::BackendInit`].
 ///
 /// # Errors
-/// [`Error::Runtime`] with the backend's message if it does not start, or if its ABI version is
-/// incompatible.
+/// [`Error::Runtime`] with the backend's message if the backend does not start, or if it was built
+/// for another version of the contract.
 #[inline]
 pub unsafe fn register(init: abi::BackendInit) -> Result<Vec<Device>> {
     let registration = Registration::begin()?;
@@ -227,9 +228,9 @@ pub unsafe fn register(init: abi::BackendInit) -> Result<Vec<Device>> {
     Ok(add(&registration, &started, info, true).map_err(start::StartError::into_error)?.devices)
 }
 
-/// Opens the devices of a started backend, and appends them to the existing devices. A backend of
-/// device type CPU adds no device: it overlays the kernels of cpu:0. Devices that another backend
-/// already serves are left out, unless `duplicates` is set.
+/// Opens the devices of a started backend and appends them to the registry. A backend of device
+/// type CPU gets no devices of its own: its kernels overlay those of cpu:0. Unless `duplicates` is
+/// true, devices that another backend serves already are left out.
 pub fn add(
     _registration: &Registration,
     started: &start::Started,
@@ -268,7 +269,7 @@ pub fn add(
     Ok(entry.info.clone())
 }
 
-/// Returns true if both identities belong to the same physical device.
+/// Returns true if both identities belong to one physical device.
 fn same(a: &abi::DeviceIdentity, b: &abi::DeviceIdentity) -> bool {
     let both = a.known & b.known;
     if both & abi::identity::UUID != 0 {

@@ -1,11 +1,14 @@
-//! Prevents calls of devices where they are not allowed: in a forked child, where the drivers'
-//! threads are missing, and while the process exits, when drivers may be gone already. Calls then
-//! fail with an error that names the reason, and objects are leaked instead of freed.
+//! Shutdown: the two situations in which devices may no longer be called. In a forked child, the
+//! drivers' threads do not exist. While the process exits, drivers may already be unloaded. In
+//! both, calls return errors that say so, and objects that would be freed are leaked.
 //!
-//! A process that exits goes through two states. `CLOSED` is set by [`close`]: devices get no new
-//! work, but existing work can be waited for and read. `EXITING` is set in the C library's exit
-//! handler: no function of a backend is called at all, because the handlers of libraries that were
-//! loaded later, and destructors of the exiting thread, have already run.
+//! A process that exits goes through two states:
+//!
+//! - `CLOSED`, set by [`close`]: devices get no new work, but their existing work may be waited for
+//!   and read.
+//! - `EXITING`, set in the exit handler of the C library: no function of a backend is called at
+//!   all. Exit handlers of libraries that were loaded later, and destructors of the exiting thread,
+//!   have run by then.
 
 use super::DeviceState;
 use crate::error::{Error, Result};
@@ -19,15 +22,14 @@ const EXITING: u8 = 3;
 
 static STATE: AtomicU8 = AtomicU8::new(OPEN);
 
-/// Number of threads that are compiling inside a backend. Submissions and copies hold a lock
-/// instead.
+/// Number of threads that are inside a backend call that compiles. Submissions and copies hold a
+/// lock instead.
 static COMPILING: AtomicUsize = AtomicUsize::new(0);
 
-/// Limit on the time that the exit of the process waits for running calls, such as the compilation
-/// of a kernel.
+/// The longest wait at exit for calls that have not returned, such as the compilation of a kernel.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Returns the reason why devices get no new work, or `None` if they do.
+/// Returns the reason why devices get no new work; `None` if they do.
 #[inline]
 pub fn ended() -> Option<&'static str> {
     match STATE.load(Ordering::SeqCst) {
@@ -39,7 +41,7 @@ pub fn ended() -> Option<&'static str> {
     }
 }
 
-/// Returns true if no function of a backend may be called.
+/// Returns true if no function of a backend may be called at all.
 #[inline]
 pub fn is_gone() -> bool {
     matches!(STATE.load(Ordering::Relaxed), FORKED | EXITING)
@@ -64,7 +66,7 @@ pub(super) fn check(device: &DeviceState) -> Result<()> {
     }
 }
 
-/// Checks for reading and waiting: unlike [`check`], it allows a closed device to finish its work.
+/// Like [`check`], but for reading and waiting, which a closed device still allows.
 pub(super) fn check_wait(device: &DeviceState) -> Result<()> {
     if STATE.load(Ordering::Relaxed) == CLOSED { Ok(()) } else { check(device) }
 }
@@ -74,18 +76,18 @@ fn gone(device: &DeviceState, why: &str) -> Error {
     Error::Runtime(format!("{} {} {why}.", device.backend, device.device).into())
 }
 
-/// A call that compiles. [`quiesce`] waits for it.
+/// A guard for a call that compiles: [`quiesce`] waits for it.
 pub(super) struct Compiling(());
 
 impl Compiling {
-    /// Begins such a call.
+    /// Registers the calling thread as compiling.
     ///
     /// # Errors
-    /// As [`check`].
+    /// Those of [`check`].
     pub fn enter(device: &DeviceState) -> Result<Compiling> {
         COMPILING.fetch_add(1, Ordering::SeqCst);
-        // Check after counting. `close` reads the count after it sets the state, so either `check`
-        // sees the state, or `close` sees the count.
+        // Check the state after counting. `close` sets the state before it reads the count, so one
+        // of the two sees the other.
         let entered = Compiling(());
         check(device).map(|()| entered)
     }
@@ -97,17 +99,18 @@ impl Drop for Compiling {
     }
 }
 
-/// Called in a forked child: the devices belong to the parent.
+/// Called in a forked child: devices stay with the parent.
 pub fn forked() {
     STATE.store(FORKED, Ordering::SeqCst);
 }
 
-/// From now on, devices get no new work.
+/// From here on, devices get no new work.
 pub fn close() {
     let _ = STATE.compare_exchange(OPEN, CLOSED, Ordering::SeqCst, Ordering::SeqCst);
 }
 
-/// Waits for a limited time until no thread is in a backend call that began before [`close`].
+/// Waits, for a bounded time, until all calls of backends that began before [`close`] have
+/// returned.
 pub fn quiesce() {
     let deadline = Instant::now() + PATIENCE;
     let busy = || {
@@ -118,9 +121,9 @@ pub fn quiesce() {
     }
 }
 
-/// The fallback for programs that exit without [`crate::stream::shutdown`]: it waits for running
-/// calls, and prevents new ones. It is registered after a backend was opened, so that it runs
-/// before the exit handlers of the backend's driver.
+/// Registers an exit handler for programs that exit without [`crate::stream::shutdown`]. It waits
+/// for calls that have not returned, and blocks new ones. It is registered once a backend is open,
+/// so that it runs before the exit handlers of the backend's driver.
 pub(super) fn register() {
     super::registration::register_fork_hook();
     extern "C" fn at_exit() {
@@ -129,6 +132,6 @@ pub(super) fn register() {
             quiesce();
         }
     }
-    // SAFETY: the function has a static lifetime, and does not unwind.
+    // SAFETY: a plain function that is never unloaded and does not unwind.
     unsafe { libc::atexit(at_exit) };
 }

@@ -1,4 +1,4 @@
-//! Starts a backend: calls its init, checks its table, and opens its devices.
+//! Starting a backend: calling its init, checking its table, and opening its devices.
 
 use super::DeviceState;
 use crate::error::{Error, Result};
@@ -9,7 +9,7 @@ use ultramarine_abi::{
     negotiate::{self, Mismatch},
 };
 
-/// Limit on the number of devices. A higher number is treated as garbage.
+/// The most devices of a backend. A larger number is treated as garbage.
 pub const MOST_DEVICES: u32 = 1024;
 
 /// A struct that a backend fills, followed by a guard. If the backend assumes a longer struct, it
@@ -27,13 +27,13 @@ impl<T: Copy> Guarded<T> {
         Box::new(Self { value, guard: [PATTERN; 4096] })
     }
 
-    /// Returns the pointer for the backend. Its provenance covers the guard, so that writing too
-    /// much is detected and not undefined behaviour.
+    /// Returns the pointer that the backend writes to. Its provenance covers the guard too, so that
+    /// writing past the struct is detected and is not undefined behaviour.
     pub fn place(&mut self) -> *mut T {
         (&raw mut *self).cast()
     }
 
-    /// Returns true if only the struct was written.
+    /// Returns true if only the struct was written to.
     pub fn is_whole(&self) -> bool {
         self.guard.iter().all(|b| *b == PATTERN)
     }
@@ -42,16 +42,16 @@ impl<T: Copy> Guarded<T> {
 /// The reason why a backend did not start. The load report shows it.
 #[derive(Debug)]
 pub enum StartError {
-    /// Its init, or one of its functions that describe devices, failed.
+    /// The backend's init, or one of its functions that describe devices, failed.
     Failed(Error),
-    /// Its table differs from what its ABI info says, or from what the ABI requires.
+    /// The table differs from the backend's ABI info, or violates the contract.
     Table(String),
-    /// Its table lacks a required function.
+    /// The table lacks a required function.
     Function(&'static str),
-    /// It has no device.
+    /// The backend has no device.
     #[cfg_attr(not(feature = "loader"), allow(dead_code))]
     NoDevice,
-    /// Other backends already serve all its devices.
+    /// Other backends serve all of its devices.
     Served,
 }
 
@@ -83,8 +83,7 @@ pub struct Started {
     pub devices: u32,
 }
 
-/// Calls `init`, and checks the table that it filled in. If the backend has an `info`, checks the
-/// table against it.
+/// Calls `init` and checks the table that it filled, also against `info` if the backend has one.
 pub fn start(
     init: abi::BackendInit,
     info: Option<&abi::BackendAbiInfo>,
@@ -106,7 +105,7 @@ pub fn start(
             "init says that it wrote {written} bytes of the table, which has room for {room}"
         )));
     }
-    // SAFETY: the table begins with its size, which does not exceed the room.
+    // SAFETY: the table begins with its size, which is at most the size of its memory.
     let table = unsafe { abi::read_sized(&place.value) }
         .ok_or_else(|| StartError::Table("no table".to_owned()))?;
     match info {
@@ -141,7 +140,8 @@ pub fn start(
     Ok(Started { table: validation_layer::wrap_if_enabled(table), name, devices })
 }
 
-/// Checks a linked-in backend, which has no ABI info: the version, and the indispensable functions.
+/// Checks the table of a linked-in backend, which has no ABI info: its version and its required
+/// functions.
 fn check_linked(table: &abi::BackendTable) -> Result<(), StartError> {
     let (theirs, ours) = ((table.abi_major, table.abi_minor), negotiate::Host::here().abi);
     if !negotiate::abi_agrees(theirs, ours) {
@@ -161,7 +161,7 @@ fn check_linked(table: &abi::BackendTable) -> Result<(), StartError> {
 }
 
 impl Started {
-    /// The properties that a device declares.
+    /// Returns the properties that a device declares.
     pub fn info(&self, index: u32) -> Result<abi::DeviceInfo, StartError> {
         let missing = || StartError::Table("its table lacks device_info".to_owned());
         let describe = self.table.device_info.ok_or_else(missing)?;

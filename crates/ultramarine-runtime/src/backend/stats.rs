@@ -1,12 +1,12 @@
-//! Counts of commands, bytes and copies, for tests and documentation. (`counts.rs` counts
-//! operations by name.)
+//! Counts of commands, bytes and copies, for tests and diagnostics. `counts.rs` counts operations
+//! by name.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 macro_rules! counters {
     ($($(#[$m:meta])* $name:ident,)*) => {
-        /// Counts of the evaluations of the whole process, from [`stats`].
+        /// Counts of the work of evaluations in the whole process. [`stats`] returns them.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct Stats { $($(#[$m])* pub $name: u64,)* }
 
@@ -57,9 +57,9 @@ macro_rules! counters {
 counters! {
     /// Commands given to backends.
     commands,
-    /// Recordings that backends replayed, each instead of its commands.
+    /// Replays of backends' recordings. Each replaces the commands that it recorded.
     replays,
-    /// Fused programs among the commands.
+    /// Commands that were fused programs.
     fused,
     /// Graph operations inside fused programs.
     fused_operations,
@@ -71,7 +71,7 @@ counters! {
     donations,
     /// Copies made because a backend needs contiguous inputs.
     contiguous_copies,
-    /// Evaluations and calls of compiled functions that ran the commands of an earlier one.
+    /// Evaluations and calls of compiled functions that reused the commands of an earlier one.
     repeated,
     /// Buffers copied between the host and a device.
     mirrors,

@@ -1,11 +1,10 @@
-//! Strict mode: no operation of another device falls back to the CPU, unless the operation is
-//! allowed by name.
+//! Strict mode: operations of other devices do not run on the CPU unless they are allowed by name.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{PoisonError, RwLock};
 
-/// 0: the environment has not been read yet, 1: off, 2: on.
+/// 0: not read yet, 1: off, 2: on.
 static STRICT: AtomicU8 = AtomicU8::new(0);
 static ALLOWED: RwLock<BTreeSet<String>> = RwLock::new(BTreeSet::new());
 
@@ -23,8 +22,8 @@ pub fn strict() -> bool {
     }
 }
 
-/// Switches strict mode on or off for the process. Operations named in `allow` (by their
-/// [`OpCount::op`](super::OpCount::op)) may still fall back to the CPU.
+/// Switches strict mode on or off for the process. Operations whose names are in `allow` may still
+/// run on the CPU. Names are those of [`OpCount::op`](super::OpCount::op).
 pub fn set_strict(on: bool, allow: &[&str]) {
     let mut allowed = ALLOWED.write().unwrap_or_else(PoisonError::into_inner);
     *allowed = allow.iter().map(|s| s.to_string()).collect();

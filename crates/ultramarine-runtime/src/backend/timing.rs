@@ -1,5 +1,5 @@
 //! Times of a device: marks in the order of its streams, and ranges in the vendor's profiler
-//! (`ultramarine.timing/1`). The functions are called only while a profile is running.
+//! (`ultramarine.timing/1`). These functions are called only while a profile runs.
 
 use super::{DeviceState, DeviceStream, Exec, interface_of, shutdown};
 use crate::error::Result;
@@ -28,17 +28,18 @@ type ResolveFn = unsafe extern "C" fn(
 type Push = unsafe extern "C" fn(*mut c_void, *mut c_void, *const c_char);
 type Pop = unsafe extern "C" fn(*mut c_void, *mut c_void);
 
-/// Minimum number of marks for measuring the offset between two clocks. The mark with the shortest
-/// round trip is used; its error is at most half of the round trip.
+/// The fewest marks used to measure the offset between two clocks. The mark with the shortest round
+/// trip is used; its error is at most half of the round trip.
 const CALIBRATIONS: usize = 5;
 
-/// A round trip of at most this time is accepted at once.
+/// A round trip of at most this time is short enough.
 const QUICK: Duration = Duration::from_micros(100);
 
-/// Limit on the time of the measurement, because threads may lose the processor on a busy machine.
+/// The longest time spent on looking for a short round trip. On a busy machine, threads are often
+/// preempted.
 const LONGEST_CALIBRATION: Duration = Duration::from_millis(100);
 
-/// Limit on the time for which the host polls a mark before it waits for the stream.
+/// The longest time for which the host polls a mark before it waits for the stream.
 const PATIENCE: Duration = Duration::from_millis(5);
 
 /// The functions of `ultramarine.timing/1`.
@@ -51,7 +52,7 @@ pub(super) struct Timing {
 }
 
 impl Timing {
-    /// Returns the functions of a backend that has all three functions for marks.
+    /// Returns the functions, if the backend has all three that marks need.
     pub fn of(table: &BackendTable) -> Option<Timing> {
         let found: TimingInterface = interface_of(table, timing::INTERFACE)?;
         Some(Timing {
@@ -63,7 +64,8 @@ impl Timing {
     }
 }
 
-/// A point in a stream. The device notes its time, and the host queries the time later.
+/// A mark in a stream. The device notes the time when it reaches the mark, and the host reads it
+/// later.
 pub struct Mark {
     device: &'static DeviceState,
     timing: Timing,
@@ -74,15 +76,15 @@ pub struct Mark {
 
 // SAFETY: slots may be resolved and released by any thread.
 unsafe impl Send for Mark {}
-// SAFETY: any thread may use slots, and several threads may do so at the same time.
+// SAFETY: as above. Several threads may do so at the same time.
 unsafe impl Sync for Mark {}
 
 impl Mark {
-    /// Returns the time in nanoseconds on the device's clock. `None` if the device has not reached
+    /// Returns the time in nanoseconds on the device's clock; `None` if the device has not reached
     /// the mark.
     ///
     /// # Errors
-    /// Those of the backend, if the device failed.
+    /// Those of the backend, if the device has failed.
     pub fn time(&self) -> Result<Option<u64>> {
         shutdown::check_wait(self.device)?;
         let (mut time, mut ready, mut error) = (0, 0, std::ptr::null_mut());
@@ -94,8 +96,8 @@ impl Mark {
         Ok((ready != 0).then_some(time))
     }
 
-    /// Polls for the time instead of waiting, because waking up takes longer than an idle device
-    /// needs.
+    /// Returns the time by polling. This is tried before waiting, because waking a thread takes
+    /// longer than an idle device needs to reach the mark.
     fn poll(&self) -> Option<u64> {
         let begun = Instant::now();
         while begun.elapsed() < PATIENCE {
@@ -107,11 +109,11 @@ impl Mark {
         self.wait().ok()?
     }
 
-    /// Returns [`Mark::time`] once the stream has reached the mark. It waits for the stream,
-    /// because a mark has no number to wait for.
+    /// Like [`Mark::time`], but first waits for the stream, because a mark has no number to wait
+    /// for.
     ///
     /// # Errors
-    /// As [`Mark::time`].
+    /// Those of [`Mark::time`].
     pub fn wait(&self) -> Result<Option<u64>> {
         let known = self.time()?;
         if let (None, Some(stream), Some(wait)) =
@@ -130,7 +132,7 @@ impl Mark {
 impl Drop for Mark {
     fn drop(&mut self) {
         if self.device.is_host() || !shutdown::is_gone() {
-            // SAFETY: the slot belongs to this device, and is released once.
+            // SAFETY: a slot of this device, which is released once.
             unsafe { (self.timing.release)(self.device.handle, self.slot) };
         }
     }
@@ -142,25 +144,26 @@ type Place = (*const DeviceState, Option<*const DeviceStream>);
 /// The marks around the commands that a task submits to a stream.
 struct Around {
     place: Place,
-    /// Before the first command. The inner `None` means that the device has no time for it.
+    /// The mark before the first command. The inner `None` means that the device could not make a
+    /// mark.
     first: Option<Option<Arc<Mark>>>,
-    /// After the last command so far.
+    /// The mark after the last command so far.
     last: Option<Arc<Mark>>,
 }
 
 thread_local! {
-    /// The tasks that the thread is running, the outermost first.
+    /// The tasks that the thread is executing, the outermost first.
     static AROUND: RefCell<Vec<Around>> = const { RefCell::new(Vec::new()) };
 }
 
-/// While it lives, the commands of a task are marked: those that the thread submits to one stream,
-/// also in tasks that are parts of it. Each command is marked separately, so that the time between
-/// the marks does not include preparation by the host.
+/// While this value lives, the thread marks the commands that it gives to one stream, including
+/// those of nested tasks. Each command gets its own marks, so that the host's preparation never
+/// lies between the marks of one command.
 pub struct Marks(PhantomData<*const ()>);
 
 impl Marks {
-    /// Returns the marks before the first command and after the last. `None` if there were no
-    /// commands, or the device has no time for them.
+    /// Returns the marks before the first command and after the last. `None` if there was no
+    /// command, or if the device could not make the marks.
     pub fn taken(&self) -> Option<[Arc<Mark>; 2]> {
         AROUND.with_borrow(|all| {
             let Around { first, last, .. } = all.last()?;
@@ -171,12 +174,13 @@ impl Marks {
 
 impl Drop for Marks {
     fn drop(&mut self) {
-        // Drop the marks outside the borrow, because this returns them to their backend.
+        // Drop the marks after the borrow has ended, because dropping them calls their backend.
         drop(AROUND.try_with(|all| all.borrow_mut().pop()));
     }
 }
 
-/// A range in the vendor's profiler. It is closed when it is dropped, by the thread that opened it.
+/// A range in the vendor's profiler. It stays open until the thread that opened it drops this
+/// value.
 pub struct Range<'a> {
     exec: &'a Exec,
     pop: Pop,
@@ -192,15 +196,15 @@ impl Drop for Range<'_> {
 }
 
 impl DeviceState {
-    /// Returns true if the work is complete when a submission returns, so that the host's clock can
+    /// Returns true if the work is done when a submission returns, so that the host's clock can
     /// measure it.
     #[inline]
     pub fn is_synchronous(&self) -> bool {
         self.info.synchronous != 0
     }
 
-    /// Calls a function that allows only one call at a time for each stream. `None` if devices may
-    /// not be called.
+    /// Calls a function that allows one call at a time for each stream. Returns `None` if devices
+    /// may not be called.
     fn on_stream<T>(
         &self,
         stream: Option<&DeviceStream>,
@@ -216,20 +220,21 @@ impl DeviceState {
         }
     }
 
-    /// Makes a mark after the stream's earlier work. `None` if the device has no clock. The caller
-    /// holds the lock of a device's stream.
+    /// Makes a mark after the stream's earlier work. Returns `None` if the device has no clock. If
+    /// the stream is a device's, its lock is held.
     fn mark(&'static self, stream: Option<&'static DeviceStream>) -> Option<Mark> {
         let timing = self.timing?;
         let handle = stream.map_or(std::ptr::null_mut(), DeviceStream::handle);
         let (mut slot, mut error) = (std::ptr::null_mut(), std::ptr::null_mut());
-        // SAFETY: an open device and its stream, whose lock is held; the places are valid.
+        // SAFETY: an open device and its stream, whose lock is held; the pointers are valid for
+        // writing.
         let code = unsafe { (timing.mark)(self.handle, handle, &mut slot, &mut error) };
         let made = host_table::check("mark", code, error).is_ok() && !slot.is_null();
         made.then_some(Mark { device: self, timing, stream, slot })
     }
 
-    /// Returns the nanoseconds that convert a time of the device's clock to one of `now`. `None` if
-    /// the device has no clock. It waits for an idle stream.
+    /// Returns the nanoseconds to add to a time of the device's clock to get a time of the clock
+    /// `now`. Returns `None` if the device has no clock. Waits for an idle stream.
     pub fn clock_offset(&'static self, now: impl Fn() -> i64) -> Option<i64> {
         self.timing?;
         let exec = Exec::beside(self).ok()?;
@@ -252,13 +257,13 @@ impl DeviceState {
 }
 
 impl Exec {
-    /// Notes that a profile records the commands.
+    /// Declares that a profile records the commands.
     pub fn set_profiled(&self) {
         self.profiled.set(true);
     }
 
-    /// Returns true if a profile records the commands. Each command is then submitted separately,
-    /// so that its time can be measured.
+    /// Returns true if a profile records the commands. Each command is then submitted by itself, so
+    /// that it has its own time.
     #[inline]
     pub fn is_profiled(&self) -> bool {
         self.profiled.get()
@@ -268,15 +273,15 @@ impl Exec {
         (std::ptr::from_ref(self.device), self.stream.map(std::ptr::from_ref))
     }
 
-    /// Marks the commands that the thread submits to this stream, until the result is dropped.
+    /// Marks the commands that the thread gives to this stream until the returned value is dropped.
     pub fn marks(&self) -> Marks {
         let new = Around { place: self.place(), first: None, last: None };
         AROUND.with_borrow_mut(|all| all.push(new));
         Marks(PhantomData)
     }
 
-    /// Submits a command with marks around it, for the tasks that the thread is running. The caller
-    /// holds the lock of a device's stream.
+    /// Gives a command to the backend, with marks around it for the tasks that the thread is
+    /// executing. If the stream is a device's, its lock is held.
     #[cold]
     pub(super) fn marked<T>(&self, command: impl FnOnce() -> T) -> T {
         let place = self.place();

@@ -1,9 +1,11 @@
-//! Values on other devices: mirrors of buffers, and copies of the parts that are read.
+//! Copies of values to other devices: mirrors of whole buffers, and copies of the parts that are
+//! read.
 //!
-//! A read of a large part of a buffer mirrors the whole buffer, and the buffer keeps the mirror for
-//! later readers. For a small part of a large buffer, only the range is copied, into memory that
-//! lives as long as its reader. A view whose elements are far apart is packed first, on its own
-//! device.
+//! - Reading a large part of a buffer mirrors the whole buffer. The buffer keeps the mirror for
+//!   later readers.
+//! - Reading a small part of a large buffer transfers only its range, into memory that lives as
+//!   long as its reader.
+//! - A view whose elements lie far apart is first packed on its own device.
 
 use super::{DeviceState, Exec, Operand, registry, shutdown, stats};
 use crate::backend::buffer::{Buffer, BufferRef};
@@ -14,34 +16,34 @@ use std::iter;
 use std::ops::Range;
 use ultramarine_abi::interface::peer::PeerInterface;
 
-/// A read is small if it covers less than 1/`SMALL` of the buffer.
+/// A read is small if it needs less than this fraction (one in `SMALL`) of a buffer.
 const SMALL: usize = 4;
 
-/// A buffer of up to this many bytes is always copied as a whole: the transfer takes hardly longer,
-/// and the next read finds the mirror.
+/// A buffer of up to this size is transferred as a whole, even if little of it is read.
+/// Transferring all of it takes hardly longer, and the next read finds the mirror.
 const WHOLE: usize = 64 << 10;
 
-/// If a view has larger gaps (in bytes) between its elements, packing the view costs less than
-/// moving the gaps.
+/// If a view has more bytes than this between its elements, packing it costs less than transferring
+/// these bytes.
 const GAPS: usize = 64 << 10;
 
 impl Exec {
-    /// Returns an operand in host memory, for reading its elements.
+    /// Returns an operand in host memory, so that the host can read its values.
     pub fn on_host(&self, operand: &Operand<'_>) -> Result<Value> {
-        // The caller may make decisions based on the values.
+        // The caller may act on the values, so a recording would not be valid for other values.
         super::executable::give_up();
         on_device(operand, super::host(), None)
     }
 
-    /// Returns an input in a form that this device can read. It was checked when the op was called
-    /// whether accelerators may be combined.
+    /// Returns an input in a form that this device can read. The op's call has already checked if
+    /// accelerators may be mixed.
     pub fn local(&self, operand: &Operand<'_>) -> Result<Value> {
         operand.value.buffer.check()?;
         on_device(operand, self.device, Some(self))
     }
 
-    /// Returns a row-major copy of an operand. It is made on the operand's device, or here if that
-    /// device has no kernel for it.
+    /// Makes a row-major copy of an operand on the operand's own device. If that device has no
+    /// kernel for the copy, makes it on this device.
     pub fn packed(&self, operand: &Operand<'_>) -> Result<Value> {
         if operand.value.buffer.device() == self.device.device {
             return self.packed_here(operand);
@@ -62,12 +64,12 @@ impl Exec {
 
 /// The way in which an operand's elements get to another device.
 enum Route {
-    /// With their whole buffer.
+    /// The whole buffer is mirrored.
     Mirror,
-    /// With the bytes between them.
+    /// The range of bytes from the first element to the last is copied.
     Range(Range<usize>),
-    /// After packing on their own device. The range is used if the device cannot pack and the range
-    /// is small.
+    /// The elements are packed on their own device first. If that device cannot pack them, the
+    /// range is copied if it is small.
     Packed(Option<Range<usize>>),
 }
 
@@ -77,7 +79,8 @@ impl Route {
         let Some(range) = range(operand) else { return Route::Mirror };
         let large = buffer.bytes() > WHOLE;
         let small = |bytes: usize| large && bytes.saturating_mul(SMALL) < buffer.bytes();
-        // Broadcast elements count once, and elements of overlapping windows at most once each.
+        // Broadcast elements count once. Elements of overlapping windows count at most as often as
+        // they are in the buffer.
         let elements = operand.dtype.bytes_of(shape::size(&distinct(operand)));
         let elements = if operand.dtype.is_packed() { range.len() } else { elements };
         let read = elements.min(range.len());
@@ -94,7 +97,7 @@ impl Route {
     }
 }
 
-/// Returns the bytes of the buffer from an operand's first to its last element.
+/// Returns the range of the buffer's bytes from an operand's first element to its last.
 fn range(operand: &Operand<'_>) -> Option<Range<usize>> {
     let Operand { value, shape, dtype } = *operand;
     if shape.contains(&0) {
@@ -105,14 +108,14 @@ fn range(operand: &Operand<'_>) -> Option<Range<usize>> {
     Some(at(first)?..at(end)?.min(value.buffer.bytes()))
 }
 
-/// Returns an operand's shape without broadcast axes.
+/// Returns an operand's shape without broadcast repetitions.
 fn distinct(operand: &Operand<'_>) -> Shape {
     let each = operand.shape.iter().zip(&operand.value.strides);
     each.map(|(n, stride)| if *stride == 0 { (*n).min(1) } else { *n }).collect()
 }
 
-/// Returns the operand on `device`: itself, a view of its buffer's mirror there, or a copy of the
-/// part that is read.
+/// Returns the operand on `device`: the operand itself, a view of its buffer's mirror there, or a
+/// copy of the part that is read.
 pub fn on_device(
     operand: &Operand<'_>,
     device: &'static DeviceState,
@@ -169,8 +172,8 @@ pub fn on_device(
     }
 }
 
-/// Returns an operand's distinct elements without gaps, on their own device. `None` if that device
-/// has no kernel for it.
+/// Packs an operand's distinct elements without gaps, on their own device. Returns `None` if the
+/// device has no kernel for that.
 fn pack_distinct(operand: &Operand<'_>) -> Result<Option<Value>> {
     let shape = distinct(operand);
     let packed = pack(&Operand { shape: &shape, ..*operand })?;
@@ -182,8 +185,8 @@ fn pack_distinct(operand: &Operand<'_>) -> Result<Option<Value>> {
     }))
 }
 
-/// Returns a row-major copy of an operand on its own device. `None` if that device has no kernel
-/// for it.
+/// Makes a row-major copy of an operand on its own device. Returns `None` if the device has no
+/// kernel for that.
 fn pack(operand: &Operand<'_>) -> Result<Option<Value>> {
     let device = operand.value.buffer.device();
     let state = if device == Device::CPU { super::host() } else { registry::registered(device)? };
@@ -195,8 +198,8 @@ fn pack(operand: &Operand<'_>) -> Result<Option<Value>> {
     }
 }
 
-/// Copies a whole buffer to another device: directly by the backend if it supports both devices and
-/// such a copy, otherwise through the host.
+/// Copies a whole buffer to another device. If one backend serves both devices and can copy between
+/// them, it makes the copy; otherwise the copy goes through the host.
 pub fn copy_buffer(
     from: &Buffer,
     device: &'static DeviceState,
@@ -208,7 +211,7 @@ pub fn copy_buffer(
     copy_range(from, 0..from.bytes(), device, exec)
 }
 
-/// Copies a range of a buffer to another device in the same way.
+/// Copies a range of a buffer's bytes in the same way.
 fn copy_range(
     from: &Buffer,
     range: Range<usize>,
@@ -248,10 +251,10 @@ fn to_host(from: &Buffer, range: Range<usize>) -> Result<BufferRef> {
     let (target, bytes) = (to.as_ptr() as *mut c_void, range.len() as u64);
     let (stream, offset) = (std::ptr::null_mut(), range.start as u64);
     let mut error = std::ptr::null_mut();
-    // Only one call at a time may use the stream NULL.
+    // Only one call at a time is allowed for the stream NULL.
     let guard = lock(&source.copies);
-    // SAFETY: the target has `bytes` bytes, and the buffer has `bytes` bytes from `offset` on. The
-    // handle belongs to the source device, and the work that writes the buffer is complete.
+    // SAFETY: the target has `bytes` bytes, and the buffer has as many from `offset` on. The handle
+    // is the source device's, and the work that writes the buffer is completed.
     let code =
         unsafe { copy(source.handle, stream, from.handle(), offset, target, bytes, &mut error) };
     drop(guard);
@@ -259,7 +262,7 @@ fn to_host(from: &Buffer, range: Range<usize>) -> Result<BufferRef> {
     Ok(to)
 }
 
-/// `from` is host memory.
+/// Copies a range from a buffer in host memory, `from`, to a device.
 fn to_device(
     from: &Buffer,
     range: Range<usize>,
@@ -273,7 +276,7 @@ fn to_device(
     bytes_to_device(bytes, device)
 }
 
-/// Allocates memory on a device, and copies these bytes to it.
+/// Allocates memory on a device and copies these bytes into it.
 pub(super) fn bytes_to_device(bytes: &[u8], device: &'static DeviceState) -> Result<BufferRef> {
     let to = Buffer::new(bytes.len(), device)?;
     if !bytes.is_empty() {
@@ -282,8 +285,8 @@ pub(super) fn bytes_to_device(bytes: &[u8], device: &'static DeviceState) -> Res
     Ok(to)
 }
 
-/// Copies bytes to a part of a buffer that nothing else uses yet. When it returns, the bytes have
-/// been read.
+/// Copies bytes into a part of a buffer that nothing else uses yet. On return, the bytes have been
+/// read.
 pub(super) fn part_to_device(
     bytes: &[u8],
     device: &'static DeviceState,
@@ -298,15 +301,15 @@ pub(super) fn part_to_device(
     let (source, offset, bytes) = (bytes.as_ptr().cast(), offset as u64, bytes.len() as u64);
     let call = |stream: *mut c_void| {
         let mut error = std::ptr::null_mut();
-        // SAFETY: the source has `bytes` bytes, and the buffer has `bytes` bytes from `offset` on.
-        // The handle belongs to the device, as does the stream, if there is one. Nothing else uses
-        // the buffer.
+        // SAFETY: the source has `bytes` bytes, and the buffer has as many from `offset` on. The
+        // handle is the device's, and so is the stream, if there is one. Nothing else uses the
+        // buffer.
         let code =
             unsafe { copy(device.handle, stream, to.handle(), offset, source, bytes, &mut error) };
         host_table::check("copy_to_device", code, error)
     };
     match device.uploads()? {
-        // Later uses of the buffer wait for the copy on the device.
+        // Later users of the buffer wait for the copy on the device.
         Some(stream) => stream.submit("copy", iter::empty(), iter::once(to), call),
         None => {
             let _guard = lock(&device.copies);
@@ -327,7 +330,7 @@ type PeerCopy = unsafe extern "C" fn(
     *mut *mut ultramarine_abi::Error,
 ) -> ultramarine_abi::Status;
 
-/// Returns the backend's copy between two devices, if the backend serves both and has such a copy.
+/// Returns the backend's own copy between two devices, if it serves both and has one.
 fn peer(a: &DeviceState, b: &DeviceState) -> Option<PeerCopy> {
     let same = a.backend == b.backend && a.table.backend == b.table.backend;
     let table: PeerInterface =

@@ -1,5 +1,5 @@
-//! Uploads of bytes that the host reads for a device. They are written to memory that the backend
-//! lends, so the host keeps no copy.
+//! Uploads of bytes that the host fetches for a device. They are written into memory that the
+//! backend lends, so that the host keeps no copy.
 
 use super::{DeviceState, interface_of, shutdown, stats, transfer};
 use crate::backend::buffer::Buffer;
@@ -11,7 +11,7 @@ use std::iter;
 use ultramarine_abi::interface::upload::{INTERFACE, MOST_BYTES, UploadInterface, UploadPiece};
 use ultramarine_abi::{BackendTable, Error as ErrorObject, Status, status};
 
-/// Limit on the bytes of a part.
+/// The most bytes of a part.
 pub const PART: usize = MOST_BYTES as usize;
 
 type Lend = unsafe extern "C" fn(
@@ -40,7 +40,7 @@ pub(super) struct Upload {
 }
 
 impl Upload {
-    /// Returns the functions of a backend that has all of them.
+    /// Returns the functions, if the backend has all of them.
     pub fn of(table: &BackendTable) -> Option<Upload> {
         let found: UploadInterface = interface_of(table, INTERFACE)?;
         Some(Upload { lend: found.lend?, copy: found.copy?, give_back: found.give_back? })
@@ -48,13 +48,13 @@ impl Upload {
 }
 
 thread_local! {
-    /// Reused memory of a thread, for uploads without lent memory.
+    /// Staging memory of a thread, for uploads for which the backend lends no memory.
     static OWN: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
 impl DeviceState {
-    /// Writes `bytes` bytes (at most [`PART`]) of a buffer of the device that nothing else uses
-    /// yet. `fill` writes the bytes to memory with arbitrary content.
+    /// Writes `bytes` bytes, at most [`PART`], into a buffer of the device that nothing else uses
+    /// yet. `fill` makes the bytes; the memory that it gets has arbitrary content.
     ///
     /// # Errors
     /// Those of `fill` and of the backend.
@@ -77,7 +77,8 @@ impl DeviceState {
                 bytes: 0,
             };
             let mut error = std::ptr::null_mut();
-            // SAFETY: the device is open, the stream its own, and the places are valid.
+            // SAFETY: the device is open, the stream is its own, and the pointers are valid for
+            // writing.
             let code = unsafe {
                 (upload.lend)(self.handle, stream.handle(), bytes as u64, &mut piece, &mut error)
             };
@@ -85,7 +86,7 @@ impl DeviceState {
                 host_table::check("lend", code, error)?;
                 return self.fill_lent(upload, piece, (to, offset, bytes), fill);
             }
-            // The reason of the failure does not matter here.
+            // Ignore the reason: if there is no loan, the bytes go through the host's memory.
             let _ = host_table::check("lend", code, error);
         }
         let mut own = OWN.take();
@@ -105,7 +106,7 @@ impl DeviceState {
         (to, offset, bytes): (&Buffer, usize, usize),
         fill: impl FnOnce(&mut [u8]) -> Result<()>,
     ) -> Result<()> {
-        // The memory is returned when this is dropped, unless the copy takes it.
+        // Dropping this gives the memory back, unless the copy has taken it.
         let lent = Lent { device: self, upload, piece: Cell::new(piece.handle) };
         if piece.memory.is_null() || piece.bytes < bytes as u64 {
             let text = format!(
@@ -114,15 +115,15 @@ impl DeviceState {
             );
             return Err(Error::runtime(&self.backend, text));
         }
-        // SAFETY: the backend lends that many bytes, and nothing else uses them. They are foreign
-        // memory with arbitrary content.
+        // SAFETY: the backend lends that many bytes, and nothing else uses them. They have some
+        // content, because they are foreign memory.
         fill(unsafe { std::slice::from_raw_parts_mut(piece.memory.cast(), bytes) })?;
         let Some(stream) = self.uploads()? else { return Err(self.lacks("event_create")) };
         stats::count_to_device(bytes);
         stream.submit("load", iter::empty(), iter::once(to), |stream| {
             let (piece, mut error) = (lent.piece.take(), std::ptr::null_mut());
-            // SAFETY: the handles belong to the device, the piece is lent and is returned by this
-            // call, and the buffer has `bytes` bytes from the offset on.
+            // SAFETY: the handles are the device's. The piece is lent and goes back here, and the
+            // buffer has `bytes` bytes from the offset on.
             let code = unsafe {
                 let (offset, bytes) = (offset as u64, bytes as u64);
                 (upload.copy)(self.handle, stream, piece, to.handle(), offset, bytes, &mut error)
@@ -132,7 +133,7 @@ impl DeviceState {
     }
 }
 
-/// Lent memory. It is returned when it is dropped, unless a copy took it.
+/// Lent memory. Dropping this gives it back, unless a copy has taken it.
 struct Lent {
     device: &'static DeviceState,
     upload: Upload,

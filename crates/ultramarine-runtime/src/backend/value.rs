@@ -16,8 +16,8 @@ pub struct Value {
 impl Clone for Value {
     #[inline]
     fn clone(&self) -> Value {
-        // Copied as numbers instead of cloned one by one, because this runs for each operand of
-        // each command.
+        // Copy the strides as one slice instead of element by element, because each operand of each
+        // command is cloned.
         let strides = Strides::from_slice(&self.strides);
         Value { buffer: self.buffer.clone(), offset: self.offset, strides }
     }

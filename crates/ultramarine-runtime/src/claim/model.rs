@@ -1,4 +1,4 @@
-//! Loom models of the claim.
+//! A test of claims under loom.
 
 use super::Claim;
 use crate::once::SetOnce;
@@ -50,7 +50,7 @@ fn one_computes_and_all_see_it() {
     });
 }
 
-/// After a claim is given up, another thread can take it, and waiting threads wake up.
+/// If a claim is given up, another thread can take it, and the waiting threads wake up.
 #[test]
 fn a_claim_that_is_given_up_wakes_who_waits() {
     explore(3, || {

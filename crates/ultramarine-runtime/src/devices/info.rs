@@ -9,12 +9,12 @@ use crate::{error::Result, memory, pool};
 pub struct DeviceInfo {
     /// Name: the processor's model, or the name that the backend reports.
     pub name: String,
-    /// The processor's architecture in Rust's notation (`x86_64`, `aarch64`). For an accelerator,
-    /// the name of its backend.
+    /// The processor's architecture as Rust names it (`x86_64`, `aarch64`). For an accelerator, the
+    /// name of its backend.
     pub architecture: String,
     /// The backend whose kernels run on the device.
     pub backend: String,
-    /// Bytes of memory. For the CPU, the bytes available to this process. `None` if unknown.
+    /// Bytes of memory. For the CPU, the memory that this process may use. `None` if unknown.
     pub memory: Option<usize>,
     /// Bytes of the largest array. `None` if only the memory limits it.
     pub largest_buffer: Option<usize>,
@@ -51,7 +51,7 @@ pub fn device_info(device: Device) -> Result<DeviceInfo> {
     })
 }
 
-/// The model of the processor, if the system reports it.
+/// Returns the model of the processor, if the operating system reports it.
 #[cfg(target_os = "linux")]
 fn processor() -> Option<String> {
     let text = std::fs::read_to_string("/proc/cpuinfo").ok()?;
@@ -64,7 +64,7 @@ fn processor() -> Option<String> {
 fn processor() -> Option<String> {
     let mut bytes = [0u8; 256];
     let mut length = bytes.len();
-    // SAFETY: the name is NUL-terminated; at most `length` bytes are written, which the buffer has.
+    // SAFETY: the name is NUL-terminated, and the buffer has room for `length` bytes.
     let code = unsafe {
         libc::sysctlbyname(
             c"machdep.cpu.brand_string".as_ptr(),

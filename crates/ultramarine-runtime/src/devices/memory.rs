@@ -1,14 +1,14 @@
 //! Memory of devices: counts and limits, for one device or for all.
 //!
-//! Without a device, counts are summed over the accelerators or, on a machine without accelerators,
-//! are the CPU's. A limit without a device can be set if a single backend serves all accelerators.
-//! If a backend keeps its own counts and limits, these are used, otherwise the host's.
+//! Without a device, counts are summed over the accelerators; on a machine without accelerators
+//! they are the CPU's. A limit can be set without a device if one backend serves all accelerators.
+//! If a backend has its own counts and limits, those are used; otherwise the host's are.
 
 use crate::backend::{self, DeviceState, Limit, buffer::limit_host_mirrors};
 use crate::error::{Error, Result};
 use crate::{device::Device, memory::alloc};
 
-/// The devices of a call.
+/// The devices that a call without a device means.
 enum Whom {
     Cpu,
     Gpus(Vec<&'static DeviceState>),
@@ -84,8 +84,8 @@ pub fn clear_cache() {
     alloc::clear_cache();
 }
 
-/// Sets the limit on the bytes that the host keeps for reuse, and returns the former limit. Copies
-/// of other devices' arrays may take the same amount in addition.
+/// Sets the most bytes that the host keeps for reuse, and returns the former limit. Copies of
+/// arrays of other devices may take as many bytes in addition.
 pub fn set_cache_limit(bytes: usize) -> usize {
     let former = alloc::set_cache_limit(bytes);
     limit_host_mirrors(alloc::cache_limit());
@@ -118,12 +118,12 @@ pub fn memory_limit_on(device: Option<Device>) -> Result<usize> {
     }
 }
 
-/// Sets the limit on the bytes of arrays and cache, and returns the former limit. On a device the
-/// limit is strict: a request beyond it waits for work in flight and drops mirrors, and then fails
-/// with [`Error::Memory`] if there is still not enough memory.
+/// Sets the most bytes that arrays and cache should take, and returns the former limit. On a device
+/// the limit is firm: a request beyond it waits for work in flight and drops mirrors. If that does
+/// not suffice, the request fails with [`Error::Memory`].
 ///
 /// # Errors
-/// [`Error::Value`] if no device is given and several backends have accelerators; otherwise as
+/// [`Error::Value`] without a device if several backends have accelerators; otherwise those of
 /// [`active_on`].
 pub fn set_memory_limit_on(bytes: usize, device: Option<Device>) -> Result<usize> {
     set("set_memory_limit", bytes, device, Limit::Memory, alloc::set_memory_limit)

@@ -1,4 +1,5 @@
-//! The devices of all backends. The first use of a GPU loads the backends that can be found.
+//! The devices of all backends. The backends that can be found are loaded when a GPU is first
+//! needed.
 
 mod info;
 pub mod memory;
@@ -13,11 +14,11 @@ use crate::loader::autoload;
 #[cfg(feature = "loader")]
 pub use crate::loader::hint;
 
-/// Without the loader, no backend is loaded.
+/// Without the loader, this loads nothing.
 #[cfg(not(feature = "loader"))]
 fn autoload() {}
 
-/// The remedy for a missing device.
+/// Returns the remedy for a missing device.
 #[cfg(not(feature = "loader"))]
 #[inline]
 pub fn hint() -> String {
@@ -25,10 +26,11 @@ pub fn hint() -> String {
         .to_owned()
 }
 
-/// Returns the state of a device. The first use of a GPU loads the backends that can be found.
+/// Returns the state of a device. The backends that can be found are loaded when a GPU is first
+/// needed.
 ///
 /// # Errors
-/// [`crate::Error::Value`] if no loaded backend has it.
+/// [`crate::Error::Value`] when no loaded backend has the device.
 #[inline]
 pub fn get(device: Device) -> Result<&'static DeviceState> {
     match registry::find(device) {
@@ -71,8 +73,8 @@ pub fn is_available(device: Device) -> bool {
     get(device).is_ok()
 }
 
-/// Returns the backend that serves a device. For cpu:0, this is the built-in one, even if there is
-/// an overlay.
+/// Returns the backend that serves a device. For cpu:0 it is the built-in one, even if an overlay
+/// lies over it.
 ///
 /// # Errors
 /// [`crate::Error::Value`] when no loaded backend has the device.
