@@ -6,15 +6,15 @@ use std::ops::Deref;
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
 
-/// One holder.
+/// The count of one holder.
 pub(super) const HOLDER: u64 = 1;
-/// One export, in the same word. An export is a holder too.
+/// The count of one export, in the same word. An export is counted as a holder too.
 pub(super) const EXPORT: u64 = 1 << 32;
-/// The buffer has, or had, mirrors.
+/// Mark of a buffer that has, or had, mirrors.
 pub(super) const MIRRORED: u64 = 1 << 63;
 /// Marks a buffer that is or was exported, so that a consumer may have written to it.
 pub(super) const EXPORTED: u64 = 1 << 62;
-/// The marks, which are not part of the counts.
+/// Both marks. They are not part of the counts.
 pub(super) const MARKS: u64 = MIRRORED | EXPORTED;
 
 /// A holder of a [`Buffer`]. The buffer lives as long as it has a holder.
@@ -29,7 +29,7 @@ impl Deref for BufferRef {
     type Target = Buffer;
     #[inline]
     fn deref(&self) -> &Buffer {
-        // SAFETY: the buffer lives as long as it has this holder.
+        // SAFETY: the buffer is alive while it has a holder.
         unsafe { self.0.as_ref() }
     }
 }
@@ -55,7 +55,7 @@ impl Drop for BufferRef {
 pub struct Export(ManuallyDrop<BufferRef>);
 
 impl Export {
-    /// The buffer.
+    /// Returns the buffer.
     #[inline]
     pub fn buffer(&self) -> &Buffer {
         &self.0
@@ -65,26 +65,26 @@ impl Export {
 impl Drop for Export {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: the export was counted when it was made, and does not use the buffer again.
+        // SAFETY: it was counted when it was made, and is not used again.
         unsafe { let_go(self.0.0, EXPORT + HOLDER) }
     }
 }
 
-/// Removes a holder or an export from the count. The last one frees the buffer.
+/// Uncounts a holder (or an export). The last one frees the buffer.
 ///
 /// # Safety
 /// The holder or export was counted, and the caller does not use the buffer again.
 #[inline]
 unsafe fn let_go(buffer: NonNull<Buffer>, who: u64) {
-    // SAFETY: the buffer lives as long as the holder or export is counted.
+    // SAFETY: the buffer is alive as long as a holder is counted.
     let counts = unsafe { &buffer.as_ref().counts };
-    // If no other holder is counted, none can appear, because a holder can only be made from
-    // another holder.
+    // If no other holder is counted, no new one can appear, because holders are only made from
+    // holders.
     if counts.load(Ordering::Acquire) & !MARKS != who {
         if counts.fetch_sub(who, Ordering::Release) as u32 != 1 {
             return;
         }
-        // A load, not a fence: the thread sanitizer does not see fences.
+        // This is a load and not a fence, because the thread sanitizer does not see fences.
         counts.load(Ordering::Acquire);
     }
     // SAFETY: `owned_by` made the box, and this was the last holder.
@@ -92,22 +92,22 @@ unsafe fn let_go(buffer: NonNull<Buffer>, who: u64) {
 }
 
 impl BufferRef {
-    /// Adds a holder or an export to the count, and returns the previous count.
+    /// Counts a holder or an export. Returns the former count.
     #[inline]
     fn add(&self, who: u64) -> u64 {
         let before = self.counts.fetch_add(who, Ordering::AcqRel);
         if before as u32 > u32::MAX / 2 {
-            // As in `Arc`: the count can overflow only if holders are leaked in a loop.
+            // As in `Arc`, the count can get so high only if a program leaks holders without end.
             std::process::abort();
         }
         before
     }
 
-    /// Keeps the memory alive for a consumer, which may write to it. The buffer counts as escaped
-    /// while the guard lives.
+    /// Keeps the memory alive for a consumer, which may write to it. While the returned guard
+    /// lives, the buffer counts as escaped.
     #[inline]
     pub fn export(&self) -> Export {
-        // Usually the buffer was exported before and has no mirrors.
+        // In the common case the buffer was exported before and has no mirrors.
         let marks = self.add(EXPORT + HOLDER) & MARKS;
         if marks != EXPORTED {
             self.counts.fetch_or(EXPORTED, Ordering::AcqRel);

@@ -1,8 +1,8 @@
-//! Mirrors: copies of a buffer on other devices. A mirror is made when work on another device reads
-//! the buffer, and dropped when memory runs out.
+//! Mirrors: copies of a buffer on other devices. A mirror is made when work on the other device
+//! reads the buffer, and is dropped when memory runs out.
 //!
-//! Reading device arrays on the host leaves mirrors in host memory. They are a cache, whose total
-//! size is bounded by the host's cache limit. The oldest mirrors are dropped first.
+//! Reading a device's arrays on the host leaves mirrors in host memory. They are a cache: together
+//! they take at most the host's cache limit, and the oldest are dropped first.
 
 use super::{Buffer, BufferRef, holders::MIRRORED};
 use crate::sync::{self, modelled::Mutex, modelled::lock};
@@ -15,7 +15,8 @@ use std::sync::{Arc, Weak};
 #[derive(Default)]
 pub(super) struct Mirrors {
     list: Vec<Mirror>,
-    /// Number of exports so far. Holders of exports may write to the memory.
+    /// Number of exports so far. The holders of exports may write to the memory, so a change of the
+    /// number means that mirrors may be stale.
     stale: u64,
 }
 
@@ -24,7 +25,7 @@ struct Mirror {
     buffer: BufferRef,
     /// Bytes that count towards the host's limit.
     counted: usize,
-    /// Younger mirrors have higher numbers.
+    /// Newer mirrors have higher numbers.
     serial: u64,
 }
 
@@ -47,25 +48,26 @@ impl Drop for Mirror {
 }
 
 impl Buffer {
-    /// Returns the copy on another device, if it exists.
+    /// Returns the copy on another device, if there is one.
     #[inline]
     pub fn mirrored(&self, device: Device) -> Option<BufferRef> {
         lock(self.mirrors.get()?).on(device)
     }
 
-    /// Returns the copy of this buffer on another device. `make` makes the copy when it is first
-    /// needed. A copy in host memory is not kept if it is larger than the host's cache limit.
+    /// Returns the copy of this buffer on another device. `make` makes it when it is first needed.
+    /// A copy in host memory is not kept if it is larger than the host's cache limit.
     pub fn mirror(
         &self,
         device: Device,
         make: impl FnOnce() -> Result<BufferRef>,
     ) -> Result<BufferRef> {
         if self.is_escaped() {
-            // The memory's owner may write to it at any time, so a kept copy would become stale.
+            // Another library may write to the memory at any time, so a kept copy would become
+            // stale.
             return make();
         }
         let mirrors = self.mirrors.get_or_init(note);
-        // A later export sees this mark, and increments `stale`.
+        // A later export sees this mark and increments `stale`.
         self.counts.fetch_or(MIRRORED, Ordering::AcqRel);
         let stale = {
             let mirrors = lock(mirrors);
@@ -74,7 +76,7 @@ impl Buffer {
             }
             mirrors.stale
         };
-        // The memory was exported before, and that export was counted in `stale` already.
+        // There is an export from before, which `stale` counts already.
         if self.exports() > 0 {
             return make();
         }
@@ -86,7 +88,7 @@ impl Buffer {
         }
         let kept = {
             let mut all = lock(mirrors);
-            // Keep the copy only if there was no export in the meantime.
+            // An export may have been made and dropped since.
             (all.stale == stale).then(|| {
                 let mirror = Mirror::new(made.clone());
                 let serial = mirror.serial;
@@ -101,7 +103,7 @@ impl Buffer {
         Ok(made)
     }
 
-    /// Announces that the memory is about to change. Copies on other devices are dropped.
+    /// Called when the memory is about to change. Drops the copies on other devices.
     #[inline]
     pub fn changes(&self) {
         if self.counts.load(Ordering::Acquire) & MIRRORED != 0 {
@@ -124,7 +126,7 @@ impl Mirrors {
     }
 }
 
-/// Drops mirrors, after releasing the lock.
+/// Drops mirrors after releasing the lock.
 fn clear(mirrors: &Mutex<Mirrors>) {
     let dropped = std::mem::take(&mut lock(mirrors).list);
     drop(dropped);
@@ -133,7 +135,7 @@ fn clear(mirrors: &Mutex<Mirrors>) {
 /// The mirrors of all buffers that have or had mirrors.
 static MIRRORS: std::sync::Mutex<Vec<Weak<Mutex<Mirrors>>>> = std::sync::Mutex::new(Vec::new());
 
-/// Makes and registers an empty list for a buffer's mirrors.
+/// Makes the list for a buffer's mirrors.
 fn note() -> Arc<Mutex<Mirrors>> {
     let mirrors = Arc::new(Mutex::new(Mirrors::default()));
     let mut list = sync::lock(&MIRRORS);
@@ -144,31 +146,31 @@ fn note() -> Arc<Mutex<Mirrors>> {
     mirrors
 }
 
-/// Drops every mirror. Mirrors in use live until their use ends.
+/// Drops every mirror. A mirror that is in use lives until its use ends.
 pub(super) fn drop_all_mirrors() {
     let list: Vec<_> = sync::lock(&MIRRORS).iter().filter_map(Weak::upgrade).collect();
     list.iter().for_each(|mirrors| clear(mirrors));
 }
 
-/// A mirror in host memory: the list that it is in, and its serial.
+/// A mirror in host memory: the list that it is in, and its serial number.
 type Queued = (Weak<Mutex<Mirrors>>, u64);
 
-/// Mirrors in host memory, the oldest first. Some of them may have been dropped.
+/// The mirrors in host memory, the oldest first. Some of them may have been dropped already.
 static QUEUE: std::sync::Mutex<VecDeque<Queued>> = std::sync::Mutex::new(VecDeque::new());
 
 fn queue(mirrors: &Arc<Mutex<Mirrors>>, serial: u64) {
     let mut queue = sync::lock(&QUEUE);
     if queue.len() == queue.capacity() {
         queue.retain(|(m, _)| m.strong_count() > 0);
-        // The next cleanup is due when the queue is twice as long.
+        // The queue is cleaned again when it has twice as many entries.
         let len = queue.len();
         queue.reserve(len);
     }
     queue.push_back((Arc::downgrade(mirrors), serial));
 }
 
-/// Drops the oldest mirrors in host memory until they take at most `bytes` bytes. Mirrors in use
-/// live until their use ends.
+/// Drops the oldest mirrors in host memory until they take at most this number of bytes. A mirror
+/// that is in use lives until its use ends.
 pub fn limit_host_mirrors(bytes: usize) {
     while ON_HOST.load(Ordering::Relaxed) > bytes {
         let Some((mirrors, serial)) = sync::lock(&QUEUE).pop_front() else { return };

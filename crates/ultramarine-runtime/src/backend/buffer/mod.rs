@@ -1,13 +1,12 @@
-//! Buffers: memory that belongs to a device, and returns to that device.
+//! Buffers: memory that knows its device and is returned to this device.
 //!
-//! A [`BufferRef`] is a holder of a buffer. One word counts the holders, and separately the
-//! exports, which are holders outside the library that may write to the memory. Therefore a single
-//! load shows whether the memory has other holders.
+//! A [`BufferRef`] is a holder of a buffer. One word has two counts: one of the holders, and one of
+//! the exports. An export is a holder outside of the library, which may write to the memory. So one
+//! load shows if the library has the memory to itself.
 //!
-//! Host work is synchronous within its stream, so the reference count of a host buffer is exact:
-//! when it becomes zero, no thread reads or writes the memory. For a device that runs
-//! asynchronously, the buffer records the last commands that use it. The memory returns to the
-//! device only when these commands are complete.
+//! Host work is synchronous within its stream, so a host buffer's reference count is exact: when it
+//! reaches zero, nothing reads or writes the buffer. For a device that runs ahead, the buffer
+//! remembers its last uses by commands. It is freed only when the device has completed them all.
 
 mod holders;
 mod mirrors;
@@ -32,43 +31,43 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use ultramarine_abi::dlpack::{ManagedTensor, flag};
 
 enum Owner {
-    /// Host memory from this library's allocator.
+    /// Host memory of the library's allocator.
     Host,
     /// A buffer in a backend's own memory.
     Device(&'static DeviceState, Box<Mutex<Uses>>),
-    /// A backend's buffer over foreign memory. The owner is notified when it is freed. The number
-    /// is the address of the memory, if known.
+    /// A backend's buffer over memory of another library, which is notified when the buffer is
+    /// freed. The number is the memory's address, if it has one.
     Imported(&'static DeviceState, Box<Mutex<Uses>>, u64),
-    /// Foreign memory, which is released by dropping the value.
+    /// Memory of another library. Dropping the value releases it.
     Foreign(#[allow(dead_code, reason = "held, not read")] Box<dyn Any + Send + Sync>),
     /// Host memory of another library's tensor.
     Tensor(#[allow(dead_code, reason = "held, not read")] ManagedTensor),
 }
 
-/// A command's use of a buffer, identified by a stream and the number of the submission. The use is
-/// complete once the stream's event has reached the number.
+/// A command's use of a buffer: the number of its submission on a stream. Once the stream's event
+/// has reached the number, the use is completed.
 #[derive(Clone, Copy)]
 pub struct Use {
     pub stream: &'static DeviceStream,
     pub number: u64,
-    /// The graph operation, for errors.
+    /// The graph operation. Errors name it.
     pub op: &'static str,
 }
 
-/// Uses that the device may not have completed yet.
+/// Uses of a buffer that the device may not have completed yet.
 #[derive(Default)]
 struct Uses {
     /// The command that writes the content.
     write: Option<Use>,
-    /// The last commands that read the content, one for each stream.
+    /// The last commands that read the buffer, one for each stream.
     reads: SmallVec<[Use; 1]>,
 }
 
-/// A block of memory on one device, to which the block returns. A [`BufferRef`] holds the buffer.
+/// A block of memory on one device, to which it is returned. [`BufferRef`] holds it.
 pub struct Buffer {
-    /// Holders, exports, and whether there are mirrors.
+    /// Numbers of holders and of exports, and the marks.
     counts: AtomicU64,
-    /// Address for the host. NULL if the host has no access, dangling if the size is zero.
+    /// The host's address of the memory. NULL if the host has none, dangling for size zero.
     pointer: *mut u8,
     /// The backend's handle; NULL for host memory.
     handle: *mut c_void,
@@ -76,14 +75,14 @@ pub struct Buffer {
     device: Device,
     owner: Owner,
     read_only: bool,
-    /// True for a copy that another library made for this one. It is treated like this library's
-    /// own memory, although it has a foreign owner.
+    /// True for a copy that another library made for this one. It can be used like own memory,
+    /// although the other library owns it.
     given: bool,
-    /// Copies on other devices, made when work on these devices read the buffer.
+    /// Copies on other devices. They were made when work on those devices read this buffer.
     mirrors: OnceLock<Arc<modelled::Mutex<Mirrors>>>,
 }
 
-/// Address and handle of memory.
+/// The location of a buffer's memory.
 struct Location {
     pointer: *mut u8,
     handle: *mut c_void,
@@ -98,9 +97,9 @@ impl Location {
     }
 }
 
-// SAFETY: only the operation that produces the memory writes to it, and afterwards the memory is
-// immutable. (Exported memory follows the rules in the docs of exports.) By the ABI, any thread may
-// use the handles.
+// SAFETY: only the one operation that produces the memory's content writes it. Afterwards it is
+// immutable or, once exported, follows the rules that the docs of exports state. By the contract,
+// any thread may use the handles.
 unsafe impl Send for Buffer {}
 // SAFETY: as above.
 unsafe impl Sync for Buffer {}
@@ -116,8 +115,8 @@ impl Buffer {
         Self::for_stream(bytes, device, None)
     }
 
-    /// Allocates memory for the work of a stream, if one is given. The stream's earlier work may
-    /// still use the memory, and work on other streams has to wait for that.
+    /// Like [`Buffer::new`], but for the work of a stream, if one is given. The stream's earlier
+    /// work may still use the memory; all other work waits for that.
     pub fn for_stream(
         bytes: usize,
         device: &'static DeviceState,
@@ -145,8 +144,8 @@ impl Buffer {
         let Location { pointer, handle, bytes, device } = place;
         let mut buffer = Box::<Buffer>::new_uninit();
         let at = buffer.as_mut_ptr();
-        // Write the fields in place, because moving them afterwards would cost more.
-        // SAFETY: the buffer is new and not shared, and each field is written.
+        // Write the fields in place, because moving the finished buffer would cost more.
+        // SAFETY: nothing else has access to the new buffer, and each field is written.
         unsafe {
             (&raw mut (*at).counts).write(AtomicU64::new(HOLDER));
             (&raw mut (*at).pointer).write(pointer);
@@ -157,13 +156,13 @@ impl Buffer {
             (&raw mut (*at).read_only).write(read_only);
             (&raw mut (*at).given).write(given);
             (&raw mut (*at).mirrors).write(OnceLock::new());
-            // The buffer may have the address of a dropped buffer that a recording knows.
+            // The new buffer may have the address of a freed buffer that a recording knows.
             executable::with(|recording| recording.forget(at));
             BufferRef(NonNull::from(Box::leak(buffer.assume_init())))
         }
     }
 
-    /// Takes over foreign host memory. Dropping `owner` releases the memory.
+    /// Takes over host memory that another library owns. Dropping `owner` releases it.
     ///
     /// # Safety
     /// `bytes` bytes at `pointer` stay readable (and, unless `read_only`, writable) until `owner`
@@ -191,9 +190,9 @@ impl Buffer {
         Buffer::owned_by(Owner::Tensor(tensor), Location::host(pointer, bytes), read_only, given)
     }
 
-    /// Takes over a backend's buffer over the memory of a tensor with these flags. The address is 0
-    /// if the device aligns the memory itself. The memory is not counted as the device's memory in
-    /// use.
+    /// Takes over a backend's buffer over the memory of a tensor with these flags. `address` is the
+    /// memory's address; 0 means that it has the device's alignment. The buffer does not count as
+    /// the device's memory in use.
     pub fn imported(
         (handle, pointer): (*mut c_void, *mut u8),
         (address, bytes): (u64, usize),
@@ -206,14 +205,14 @@ impl Buffer {
         Buffer::owned_by(Owner::Imported(device, Box::default(), address), place, read_only, given)
     }
 
-    /// Address of the memory for the host. NULL if the host has no access.
+    /// Returns the host's address of the memory; NULL if the host cannot access it.
     #[inline]
     pub fn as_ptr(&self) -> *mut u8 {
         self.pointer
     }
 
     /// Returns true if the block begins at a multiple of 256 bytes. Other libraries expect tensors
-    /// to begin at such addresses.
+    /// to begin there.
     #[inline]
     pub fn is_aligned_base(&self) -> bool {
         (self.pointer as usize).is_multiple_of(256)
@@ -230,19 +229,19 @@ impl Buffer {
         base.wrapping_add(offset).is_multiple_of(to)
     }
 
-    /// The backend's handle, NULL for host memory.
+    /// Returns the backend's handle; NULL for host memory.
     #[inline]
     pub fn handle(&self) -> *mut c_void {
         self.handle
     }
 
-    /// Size of the block in bytes.
+    /// Returns the number of bytes in the block.
     #[inline]
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Number of bytes that the allocator provided for the buffer.
+    /// Returns the number of bytes that were taken from the allocator for the buffer.
     #[inline]
     pub fn allocated(&self) -> usize {
         match self.owner {
@@ -251,7 +250,7 @@ impl Buffer {
         }
     }
 
-    /// The device that owns the memory.
+    /// Returns the device that owns the memory.
     #[inline]
     pub fn device(&self) -> Device {
         self.device
@@ -263,9 +262,8 @@ impl Buffer {
         self.read_only
     }
 
-    /// Returns true for memory that was imported or is exported. Such memory is not donated,
-    /// mirrored, merged or recycled while another library may access it.
-    /// another library may see it.
+    /// Returns true for memory that was imported or is exported. While another library may see it,
+    /// it is never donated, mirrored, merged or recycled.
     #[inline]
     pub fn is_escaped(&self) -> bool {
         self.is_foreign() || self.exports() > 0
@@ -277,7 +275,7 @@ impl Buffer {
         !matches!(self.owner, Owner::Host | Owner::Device(..)) && !self.given
     }
 
-    /// Number of live exports.
+    /// Returns the number of exports that are alive.
     #[inline]
     fn exports(&self) -> u64 {
         (self.counts.load(Ordering::Acquire) & !MARKS) / EXPORT
@@ -289,8 +287,8 @@ impl Buffer {
         self.counts.load(Ordering::Acquire) & EXPORTED != 0
     }
 
-    /// Returns true if a caller that knows of `holders` holders may overwrite the memory, because
-    /// there are no other holders, inside or outside the library.
+    /// Returns true if a caller that knows of `holders` holders may overwrite the memory. This is
+    /// true if there are no other holders, inside or outside of the library.
     #[inline]
     pub fn is_unshared(&self, holders: usize) -> bool {
         self.counts.load(Ordering::Acquire) & !MARKS == holders as u64
@@ -300,8 +298,8 @@ impl Buffer {
 
     fn in_flight(&self) -> Option<MutexGuard<'_, Uses>> {
         match &self.owner {
-            // In a forked child no work is in flight, and the lock may be held by a thread that
-            // does not exist there.
+            // In a forked child, a thread that does not exist there may hold the lock; and no work
+            // is in flight.
             Owner::Device(_, uses) | Owner::Imported(_, uses, _) if !shutdown::is_gone() => {
                 Some(lock(uses))
             }
@@ -309,7 +307,7 @@ impl Buffer {
         }
     }
 
-    /// Returns the command that writes the content, unless the command is known to be complete.
+    /// Returns the command that produces the content, unless the command is known to be completed.
     #[inline]
     pub fn written(&self) -> Option<Use> {
         let mut uses = self.in_flight()?;
@@ -327,8 +325,8 @@ impl Buffer {
         all
     }
 
-    /// Calls `f` for each command that may still use the memory. The flag is true if the command
-    /// writes.
+    /// Calls `f` for each command that may still use the memory. The second argument is true if the
+    /// command writes to it.
     #[inline]
     pub fn each_use(&self, mut f: impl FnMut(&Use, bool)) {
         if let Some(uses) = self.in_flight() {
@@ -337,7 +335,7 @@ impl Buffer {
         }
     }
 
-    /// Records a command that uses the memory. A command that writes has waited for all other uses.
+    /// Records a command that uses the memory. A command that writes has waited for all others.
     pub fn used(&self, by: Use, writes: bool) {
         let Some(mut uses) = self.in_flight() else { return };
         if writes {
@@ -350,10 +348,10 @@ impl Buffer {
         }
     }
 
-    /// Waits until the content is written.
+    /// Waits until the command that produces the content is completed.
     ///
     /// # Errors
-    /// The error of the command that should have written it.
+    /// The error of the command that should have produced the content.
     #[inline]
     pub fn ready(&self) -> Result<()> {
         match &self.owner {
@@ -364,12 +362,12 @@ impl Buffer {
 
     #[cold]
     fn wait(&self) -> Result<()> {
-        // Wait without the lock, so that other threads can read the uses.
+        // Do not hold the lock while waiting, because other threads may need it.
         let write = self.written();
         write.map_or(Ok(()), |w| w.wait())
     }
 
-    /// Returns an error if the content is known to be lost.
+    /// Returns an error if it is known that the content will never be there.
     #[inline]
     pub fn check(&self) -> Result<()> {
         match self.written() {
@@ -379,7 +377,7 @@ impl Buffer {
     }
 }
 
-/// Allocates. If memory runs out, drops the mirrors and tries again.
+/// Allocates memory. If memory runs out, drops all mirrors and tries again.
 fn retrying<T>(allocate: impl Fn() -> Result<T>) -> Result<T> {
     match allocate() {
         Err(crate::Error::Memory(_)) => {
@@ -390,8 +388,8 @@ fn retrying<T>(allocate: impl Fn() -> Result<T>) -> Result<T> {
     }
 }
 
-/// Allocates on a device; when memory runs out, once more when what is in flight there has
-/// been completed, and at last without mirrors.
+/// Allocates memory on a device. If memory runs out, waits for the device's work in flight and
+/// tries again. If that does not suffice, drops all mirrors and tries a last time.
 fn retrying_on<T>(device: &DeviceState, allocate: impl Fn() -> Result<T>) -> Result<T> {
     retrying(|| match allocate() {
         Err(crate::Error::Memory(_)) => {
@@ -415,12 +413,11 @@ impl Drop for Buffer {
                     unsafe { alloc::free(pointer, self.bytes) }
                 }
             }
-            // In a forked child, the memory belongs to the parent.
+            // In a forked child the memory belongs to the parent.
             Owner::Device(device, _) if shutdown::ended().is_none() => {
                 PendingFree::Buffer(device, self.handle, self.bytes, self.uses()).release();
             }
-            // The bytes belong to the owner and are not counted. The owner waits until they are
-            // released.
+            // The bytes of imported memory are not counted here. Its owner waits for its release.
             Owner::Imported(device, ..) if shutdown::ended().is_none() => {
                 let uses = self.uses();
                 uses.iter().for_each(|u| u.stream.look(u.number));

@@ -1,4 +1,4 @@
-//! Loom models of a buffer's word: holders, exports and mirrors.
+//! A test of a buffer's counting word under loom: holders, exports and mirrors.
 
 use super::{Buffer, BufferRef, Location, Owner};
 use crate::device::{Device, DeviceType};
@@ -17,7 +17,7 @@ fn on(device: Device, owner: Owner) -> BufferRef {
     Buffer::owned_by(owner, place, false, false)
 }
 
-/// The memory of a buffer. Loom finds accesses that are not ordered.
+/// The memory of a buffer. Loom reports reads and writes that are not ordered.
 struct Memory(Arc<UnsafeCell<u32>>);
 
 impl Memory {
@@ -27,7 +27,7 @@ impl Memory {
     }
 
     fn write(&self, value: u32) {
-        // SAFETY: loom checks that there is no concurrent access.
+        // SAFETY: loom checks that nothing else accesses it meanwhile.
         self.0.with_mut(|at| unsafe { *at = value });
     }
 }
@@ -47,7 +47,7 @@ fn memory() -> Memory {
     Memory(Arc::new(UnsafeCell::new(0)))
 }
 
-/// Dropping it frees the memory.
+/// Its drop stands for freeing the memory.
 struct Freed(Memory);
 
 impl Drop for Freed {
@@ -112,7 +112,7 @@ fn memory_is_donated_behind_all_uses() {
     });
 }
 
-/// A mirror that is kept has the buffer's content, whatever a consumer of an export writes.
+/// A mirror that is kept has the buffer's content, whatever a consumer of an export wrote.
 #[test]
 fn no_mirror_outlives_what_a_consumer_writes() {
     explore(3, || {
@@ -121,7 +121,7 @@ fn no_mirror_outlives_what_a_consumer_writes() {
         let (exported, written) = (buffer.clone(), content.clone());
         let consumer = thread::spawn(move || {
             let export = exported.export();
-            // No mirrors of exported memory are kept.
+            // Mirrors of exported memory are not kept.
             assert!(exported.mirrored(GPU).is_none());
             written.store(1, Ordering::Relaxed);
             drop(export);
@@ -139,7 +139,7 @@ fn no_mirror_outlives_what_a_consumer_writes() {
     });
 }
 
-/// If several threads make a mirror at the same time, each gets a mirror, and one is kept.
+/// If several threads make mirrors at the same time, each has a mirror, and one of them is kept.
 #[test]
 fn mirrors_made_at_once() {
     explore(3, || {

@@ -1,22 +1,23 @@
-//! Records: a record makes a stream's timeline event take a number.
+//! Records: when a number is recorded on a stream's timeline event.
 //!
-//! A record is a driver call that takes about half as long as a launch, and it separates two
-//! kernels on the device. Therefore the commands of an evaluation do not get records of their own.
-//! The event takes the last number of an evaluation in these cases:
-//! - The next evaluation begins on the stream, or other work is submitted, while there is a result
-//!   that it does not overwrite. A thread that waits for such a result thus never waits for later
-//!   evaluations, or for other libraries.
-//! - Something waits for one of the numbers: the host, another stream, or memory that is to be
-//!   freed.
-//! - [`MOST_UNRECORDED`] numbers have passed, so that the host can be held back without waiting for
-//!   all that it submitted.
+//! A record is a call of the driver that takes about half as long as a launch, and on the device it
+//! stands between two kernels. So the commands of an evaluation get no records of their own. The
+//! last number of an evaluation is recorded
+//!
+//! - when the next evaluation or other work begins on the stream, if there is a result that the new
+//!   work does not overwrite. So a thread that waits for such a result never waits for later
+//!   evaluations or for other libraries.
+//! - when something waits for one of the evaluation's numbers: the host, another stream, or memory
+//!   that is to be freed;
+//! - every [`MOST_UNRECORDED`] numbers, so that the host can be held back without waiting for
+//!   everything that it submitted.
 //!
 //! **Nothing waits for a number that no record covers.** Every wait begins with
-//! [`DeviceStream::ask`], which returns when `recorded` covers the number. This is always possible,
-//! because a number becomes known only after its submission, and the record then comes after all
-//! submitted work, under the stream's lock. `ask` takes only that lock and waits for nothing else.
-//! It is called without any stream's lock, so threads of two streams that ask each other cannot
-//! deadlock. [`look`] may be called with a lock held, because it only tries to take the lock.
+//! [`DeviceStream::ask`], which returns when `recorded` covers the number. It always can: a number
+//! is known only once it is submitted, and the record is then enqueued after all submitted work,
+//! under the stream's lock. `ask` takes that one lock and waits for nothing else. It is called with
+//! no stream's lock held, so threads of two streams that ask each other cannot deadlock. [`look`]
+//! may be called with a lock held, because it only tries to take the lock.
 //!
 //! [`look`]: DeviceStream::look
 
@@ -27,27 +28,27 @@ use crate::host_table;
 use crate::sync::{lock, raise};
 use std::sync::atomic::Ordering;
 
-/// Limit on the numbers of a stream after its last record.
+/// The most numbers of a stream after its last record.
 const MOST_UNRECORDED: u64 = 64;
 
 /// When a submission's number is recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Records {
-    /// With the submission, because other work or another library is about to wait for exactly this
-    /// number.
+    /// With the submission, because other work or another library is about to wait for this
+    /// submission.
     AtOnce,
-    /// Before the first wait, for a submission that is the first of an evaluation.
+    /// Before the first wait. The submission is the first of an evaluation.
     Begins,
-    /// Before the first wait.
+    /// Before the first wait. The submission continues an evaluation.
     WhenAsked,
 }
 
 impl DeviceStream {
-    /// Ensures that the event reaches `number`, which belongs to a submission. Every wait for a
-    /// number begins here. Call it without locks of streams.
+    /// Makes sure that the event will reach `number`, which is the number of a submission. Every
+    /// wait for a number begins with this call. The caller must not hold a stream's lock.
     ///
     /// # Errors
-    /// Those of the backend, if the record fails. The number is then lost.
+    /// Those of the backend, if recording fails; the number is then lost.
     pub fn ask(&self, number: u64) -> Result<()> {
         if self.event.is_null() || self.covers(number) {
             return Ok(());
@@ -80,7 +81,8 @@ impl DeviceStream {
         Ok(())
     }
 
-    /// Records the last number, if a record is due after a submission.
+    /// Records the last number after a submission, if `records` or the distance to the last record
+    /// requires it.
     pub(super) fn record_if_due(&self, records: Records, order: &mut Order) -> Result<()> {
         let unrecorded = self.last() - self.recorded.load(Ordering::Acquire);
         match records == Records::AtOnce || unrecorded >= MOST_UNRECORDED {
@@ -89,7 +91,7 @@ impl DeviceStream {
         }
     }
 
-    /// Queries the progress of the device, for something that waits for `number`.
+    /// Reads the device's progress, because something waits for `number`.
     pub fn look(&self, number: u64) {
         let (Some(query), false) = (self.device.table.event_query, self.event.is_null()) else {
             return;
@@ -98,10 +100,10 @@ impl DeviceStream {
             && let Ok(mut order) = self.order.try_lock()
             && shutdown::check_wait(self.device).is_ok()
         {
-            // Ignore failures: they are raised where the values are needed.
+            // Ignore the error: it is raised where a value is needed.
             let _ = self.record(&mut order);
         }
-        // SAFETY: the event belongs to the device, and any thread may query it.
+        // SAFETY: the event is the device's; any thread may query it.
         let value = unsafe { query(self.device.handle, self.event) };
         raise(&self.completed, value.min(self.last()));
     }

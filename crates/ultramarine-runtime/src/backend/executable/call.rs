@@ -1,5 +1,5 @@
-//! Calls among the commands of an executable: work that the host starts again at each run, such as
-//! a collective.
+//! Calls among the commands of an executable: work that the host has to start anew in each run,
+//! such as a collective.
 
 use super::list::Stopped;
 use super::recording::aside;
@@ -13,15 +13,15 @@ use crate::shape::{Shape, Strides};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// Work that is given to a device by functions other than those for commands.
+/// Work that is given to a device by other functions than those for commands.
 pub trait Callable: Send + Sync {
-    /// The device's stream for the work. `None` for the stream of the run.
+    /// The stream of the device on which the work runs. `None` means the stream of the run.
     fn stream(&self) -> Option<Stream>;
 
     /// Enqueues the work on the stream of `exec`, without waiting for it.
     ///
     /// # Errors
-    /// The backend's.
+    /// Those of the backend.
     fn call(&self, exec: &Exec, inputs: &[Operand<'_>], outputs: &[Operand<'_>]) -> Result<()>;
 }
 
@@ -37,7 +37,7 @@ pub(super) struct Call {
     pub layouts: Box<[Layout]>,
 }
 
-/// The position of a tensor in its slot.
+/// The layout of a tensor in its slot.
 pub(super) struct Layout {
     shape: Shape,
     strides: Strides,
@@ -67,8 +67,8 @@ impl Step {
 }
 
 impl Exec {
-    /// Calls `work`, which uses this stream. If a recording is running, its executable calls the
-    /// work again at each run, in this order.
+    /// Calls `work`, whose stream is this one. If this thread is recording, each run of the
+    /// recorded executable calls `work` again, in this order.
     ///
     /// # Errors
     /// Those of `work`.
@@ -85,7 +85,7 @@ impl Exec {
 }
 
 impl Executable {
-    /// Calls the work of a step. Returns the index of the next step.
+    /// Makes the call of a step. Returns the index of the next step.
     pub(super) fn run_call(
         &self,
         exec: &Exec,
@@ -113,7 +113,7 @@ impl Executable {
                 return exec.settle();
             };
             for output in outputs.iter().filter(|output| output.value.buffer.bytes() > 0) {
-                // The memory was taken for this run's stream, whose earlier work may still use it.
+                // The memory belongs to this run's stream, whose earlier work may still use it.
                 exec.stream
                     .map_or(Ok(()), |own| own.mark_written(step.op, &output.value.buffer))?;
             }

@@ -1,11 +1,11 @@
-//! Runs an executable as one recording of its backend (`ultramarine.replay/2`), by a single call.
+//! An executable as a recording of its backend (`ultramarine.replay/2`), so that a run is one call.
 //!
-//! Unlike with single commands, all memory of a run is allocated from the beginning. Temporaries
-//! lie in one arena, which the recording keeps between runs. Therefore executables with large
-//! temporaries use single commands.
+//! All memory of a run exists from its beginning, unlike when commands are submitted one by one.
+//! Temporaries lie in one arena, which the recording keeps from run to run. So executables with
+//! large temporaries use single commands.
 //!
-//! Calls are not part of recordings. The commands before, between and after calls form separate
-//! recordings, with a common arena.
+//! Calls are not part of recordings. The commands before, between and after the calls form one
+//! recording each, and all share one arena.
 
 use super::list::List;
 use super::memory_plan::{self, Lifetime};
@@ -28,14 +28,14 @@ use ultramarine_abi::interface::replay::{
 };
 use ultramarine_abi::{BackendTable, Command, Error as ErrorObject, Status, Tensor, status};
 
-/// Limit on the bytes of an arena that a recording keeps.
+/// The most bytes of an arena that a recording keeps.
 const MOST_BYTES: usize = 4 << 20;
-/// Fewer commands are not worth a recording.
+/// The fewest commands that are worth a recording.
 const FEWEST: usize = 4;
-/// Number of runs by single commands before the commands are recorded. The first run compiles the
+/// Number of runs by single commands before the commands are recorded. The first run compiles
 /// kernels.
 const RUNS_BEFORE: u32 = 1;
-/// Limit on the times that a recording is made again because commands need more scratch memory.
+/// How often a recording may be made anew because commands need more scratch memory.
 const MOST_ATTEMPTS: u32 = 4;
 
 /// The functions of the interface.
@@ -59,7 +59,7 @@ pub(in crate::backend) struct Functions {
 }
 
 impl Functions {
-    /// Returns the functions of a backend that has all of them.
+    /// Returns the functions, if the backend has all of them.
     pub fn of(table: &BackendTable) -> Option<Functions> {
         let found: ReplayInterface = interface_of(table, replay::INTERFACE)?;
         Some(Functions { record: found.record?, replay: found.replay?, release: found.release? })
@@ -68,30 +68,31 @@ impl Functions {
 
 /// An executable's state on its backend.
 pub(super) enum OnDevice {
-    /// It has run this many times by single commands.
+    /// It runs by single commands. The number counts these runs.
     Single(u32),
     Recorded(Box<DeviceRecording>),
-    /// The backend refused a recording, so it gets single commands from now on.
+    /// The backend refused to record, so it always gets single commands.
     Refused,
 }
 
-/// The backend's handle, and the objects that it refers to and that have to outlive it.
+/// The backend's handle of a recording, with the objects that it refers to, which have to outlive
+/// it.
 pub struct Held {
     device: &'static DeviceState,
     release: unsafe extern "C" fn(*mut c_void, *mut c_void),
     raw: *mut c_void,
-    /// The temporaries' memory. Each replay writes to it, so its uses are the uses of the
-    /// recording.
+    /// The temporaries' memory. Each replay writes to it, so the uses of the arena are the uses of
+    /// the recording.
     pub arena: BufferRef,
     _plans: Vec<Arc<Plan>>,
     constants: Vec<BufferRef>,
 }
 
-// SAFETY: any thread may use and release the handle, one at a time.
+// SAFETY: any thread may use and release the handle, but only one at a time.
 unsafe impl Send for Held {}
 
 impl Held {
-    /// Releases the recording. No stream may be running it.
+    /// Releases the recording. No stream runs it any more.
     pub fn release(self) {
         // SAFETY: this device's backend made the handle, it is released once, and no stream is
         // running it.
@@ -102,18 +103,18 @@ impl Held {
 /// A slot that every replay binds to memory.
 struct Bound {
     slot: u32,
-    /// True if it is written: it is a result, or an input whose memory is taken over.
+    /// True if replays write to the memory: it is a result, or an operand that is taken over.
     writes: bool,
-    /// The steps that use it.
+    /// The steps that use the slot.
     users: Box<[u32]>,
-    /// The last bound handle.
+    /// The handle that was bound in the last replay.
     last: *mut c_void,
 }
 
 /// Consecutive steps that are one recording of the backend, or a single call.
 struct Part {
     steps: Range<usize>,
-    /// `None` for a call. It is taken out when the part is dropped.
+    /// `None` for a call, and after this part was dropped.
     held: Option<Held>,
     bound: Vec<Bound>,
 }
@@ -132,19 +133,19 @@ pub(super) struct DeviceRecording {
     parts: Vec<Part>,
     /// The temporaries' memory.
     arena: BufferRef,
-    /// For each slot, the byte of its buffer at which it begins.
+    /// The offset in bytes of each slot in its buffer.
     offsets: SmallVec<[usize; 16]>,
-    /// For each step, the bytes of its scratch memory.
+    /// The bytes of scratch memory of each step.
     workspaces: Vec<u64>,
-    /// Number of times that the recording was made again.
+    /// How often the recording was made anew.
     attempts: u32,
 }
 
-// SAFETY: handles are only compared, or used as described for `Held`.
+// SAFETY: handles are only compared, and used as `Held` describes.
 unsafe impl Send for DeviceRecording {}
 
 impl Executable {
-    /// Runs the executable as a recording, if it has one or gets one now. `None` if nothing was
+    /// Runs the executable as a recording, if it is one or can be made one now. `None`: nothing was
     /// enqueued.
     ///
     /// # Errors
@@ -155,7 +156,7 @@ impl Executable {
         inputs: &[&Value],
         numbers: &[(u32, Scalar)],
     ) -> Result<Option<Memory>, Failure> {
-        // If another thread is using the recording, submit single commands.
+        // If another thread runs the recording at the moment, use single commands.
         let (Some(functions), Ok(mut state)) = (self.device.replay, self.on_device.try_lock())
         else {
             return Ok(None);
@@ -168,7 +169,7 @@ impl Executable {
             }
             _ => {}
         }
-        // If there is not enough memory for the whole run at once, there may be enough for one
+        // If there is not enough memory for all commands at once, there may be enough for one
         // command after the other.
         let Ok(mut memory) = self.bound_memory(exec, inputs) else { return Ok(None) };
         memory.numbers = self.with_numbers(numbers);
@@ -217,7 +218,7 @@ impl Executable {
                     _ => refused = true,
                 }
             }
-            // This part is a call, or follows a part that cannot be undone. All memory is
+            // The part is a call, or commands after a call, which cannot be undone. All memory is
             // allocated.
             let mut next = part.steps.start;
             while next < part.steps.end {
@@ -234,7 +235,7 @@ impl Executable {
         Ok(Some(memory))
     }
 
-    /// Returns true if the backend can get all commands at once.
+    /// Returns true if the backend may get all commands at once.
     fn is_recordable(&self) -> bool {
         let own = self.device.kernels.get().last();
         let is_own = |plan: &Arc<Plan>| own.is_some_and(|own| std::ptr::eq(*own, plan.kernels));
@@ -276,7 +277,7 @@ impl Executable {
         self.outputs.iter().any(|o| o.slot as usize == slot)
     }
 
-    /// Returns the bytes of a slot, if it is a temporary.
+    /// Returns the size in bytes of a slot if it is a temporary.
     fn temporary(&self, slot: usize) -> Option<usize> {
         match self.slots[slot] {
             Slot::Arena(_, bytes) => Some(bytes),
@@ -285,7 +286,7 @@ impl Executable {
         }
     }
 
-    /// The steps that use each slot.
+    /// Returns the steps that use each slot.
     fn users(&self) -> Vec<Vec<u32>> {
         let mut users: Vec<Vec<u32>> = vec![Vec::new(); self.slots.len()];
         for (i, step) in (0..).zip(&self.steps) {
@@ -316,8 +317,8 @@ impl Executable {
             let lifetime = |bytes| (slot, Lifetime { bytes, first, last });
             temporaries.extend(self.temporary(slot).map(lifetime));
         }
-        // Scratch memory also lies in the arena. To find its size, the plans need the memory of the
-        // run.
+        // To ask for the size of scratch memory, the tensors need memory of a run. In the
+        // recording, scratch memory lies in the arena too.
         let mut lifetimes: Vec<Lifetime> = temporaries.iter().map(|t| t.1).collect();
         let (places, bytes) = memory_plan::plan(&lifetimes);
         if bytes > MOST_BYTES {
@@ -337,7 +338,7 @@ impl Executable {
         for (step, bytes) in workspaces.iter().enumerate().filter(|w| *w.1 > 0) {
             lifetimes.push(Lifetime { bytes: *bytes as usize, first: step, last: step });
         }
-        // Release this arena first, so that it does not exist together with the final one.
+        // Free this arena before the final one is allocated.
         memory.arena = nothing;
         place(memory, &places);
         let (places, bytes) = memory_plan::plan(&lifetimes);
@@ -350,7 +351,7 @@ impl Executable {
             .iter()
             .map(|bytes| if *bytes > 0 { scratch.next().map(|at| *at as u64) } else { None })
             .collect();
-        // At least one byte, because the arena's uses stand for those of the recording.
+        // Use at least one byte, because the arena's uses are those of the recording.
         let mut arena_bytes = bytes.max(1) as u64;
         let (asked, mut parts) = (arena_bytes, Vec::new());
         for steps in self.parts() {
@@ -372,7 +373,7 @@ impl Executable {
         OnDevice::Recorded(Box::new(recording))
     }
 
-    /// The longest ranges of commands, and each call as a range of its own.
+    /// Splits the steps into parts: the longest ranges of commands, and single calls.
     fn parts(&self) -> Vec<Range<usize>> {
         let mut parts: Vec<Range<usize>> = Vec::new();
         for (i, step) in self.steps.iter().enumerate() {
@@ -386,8 +387,8 @@ impl Executable {
         parts
     }
 
-    /// Makes the backend record the commands of a part. The arena is allocated later. Returns the
-    /// bytes of the arena that the backend needs, or a status.
+    /// Makes the backend record the commands of a part. The part's arena is allocated later.
+    /// Returns the bytes that the backend needs in the arena, or a status.
     fn part(
         &self,
         functions: Functions,
@@ -398,7 +399,7 @@ impl Executable {
         if self.steps[steps.start].is_call() {
             return Ok((Part { steps, held: None, bound: Vec::new() }, 0));
         }
-        // For each slot, the kind of its memory for the backend.
+        // The kind of memory that the backend gets for each slot.
         let mut bound: Vec<Bound> = Vec::new();
         let mut sources = vec![MemorySource::default(); self.slots.len()];
         let mut constants = Vec::new();
@@ -449,7 +450,7 @@ impl Executable {
                 super::locate(tensor, buffer);
             }
         }
-        // Any scalar may have another value in a later run.
+        // Each scalar may differ in a later run.
         let scalars: Vec<u32> = (0..self.scalars.len() as u32).collect();
         let scratch = &scratch[steps.clone()];
         let steps = &self.steps[steps];
@@ -486,8 +487,9 @@ impl Executable {
         };
         let _compiling = Compiling::enter(self.device).map_err(|_| status::ERROR)?;
         let (mut raw, mut bytes, mut error) = (std::ptr::null_mut(), 0, std::ptr::null_mut());
-        // SAFETY: the request and everything that it points to are valid for the call. Plans and
-        // constants are kept until the recording is released.
+        // SAFETY: the request and everything that it points at are valid for the call. Plans and
+        // constants are kept until the recording is released. The pointers are valid for writing
+        // the answers.
         let code = unsafe {
             (functions.record)(self.device.handle, &request, &mut raw, &mut bytes, &mut error)
         };
@@ -506,11 +508,11 @@ impl Executable {
 }
 
 impl DeviceRecording {
-    /// Gives the arena to a run. Returns `false` if a command needs more scratch memory than the
-    /// arena has for it.
+    /// Gives the arena to a run. Returns `false` if a command needs more scratch memory than it
+    /// has.
     ///
-    /// The size that a plan needs may depend on addresses, and on kernels that were compiled in the
-    /// meantime. But a backend checks only the commands whose memory changes.
+    /// A plan's answer may depend on addresses and on kernels that were compiled meanwhile. So only
+    /// commands whose memory has changed are checked.
     fn fits(&mut self, executable: &Executable, exec: &Exec, memory: &mut Memory) -> bool {
         memory.arena = self.arena.clone();
         memory.offsets.clone_from(&self.offsets);
@@ -571,9 +573,9 @@ impl DeviceRecording {
         let mut code = status::OK;
         exec.give(reads, writes, |stream| {
             let mut error = std::ptr::null_mut();
-            // SAFETY: the bindings and everything that they point to are valid for the call. The
-            // buffers belong to the device. This thread holds the stream's lock, and has exclusive
-            // access to the recording.
+            // SAFETY: bindings and everything they point at are valid for the call, and the buffers
+            // are the device's. This thread holds the stream's lock, and is the only one that has
+            // the recording.
             code = unsafe {
                 (self.functions.replay)(held.device.handle, stream, held.raw, &bindings, &mut error)
             };

@@ -1,5 +1,5 @@
-//! Handles a run in which a command fails: computes everything that does not depend on the command,
-//! as an evaluation would.
+//! A run in which a command failed. Results that do not depend on the failure are still computed,
+//! as in an evaluation.
 
 use super::list::{List, Stopped};
 use super::{Executable, Memory};
@@ -8,27 +8,27 @@ use crate::error::Error;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The reason why a run did not produce all outputs.
+/// The reason why a run did not return all outputs.
 pub struct Failure {
     /// The error of the first command that failed.
     pub error: Error,
     /// The graph operation of that command.
     pub op: &'static str,
-    /// True if no memory of the inputs was overwritten, and nothing was called. The inputs can then
-    /// be used in another way.
+    /// True if no memory of the inputs was overwritten and nothing was called. The inputs can then
+    /// still be used.
     pub intact: bool,
-    /// If not intact: each output, or the error because of which it is missing. Empty if there are
-    /// no outputs.
+    /// If the run is not intact: each output, or the error for its absence. Empty if there are no
+    /// outputs at all.
     pub outputs: Vec<Result<Value, Error>>,
 }
 
 impl Failure {
-    /// Makes a failure that occurred before anything was overwritten.
+    /// Makes a failure of a run in which nothing was overwritten.
     pub(super) fn intact(error: Error, op: &'static str) -> Failure {
         Failure { error, op, intact: true, outputs: Vec::new() }
     }
 
-    /// Returns the error of an array that depends on the failed command.
+    /// Returns the error of an array that could not be computed because of this failure.
     pub fn poisoned(self) -> Error {
         Error::Poisoned { op: self.op, cause: Arc::new(self.error) }
     }
@@ -41,19 +41,19 @@ impl From<(Error, &'static str)> for Failure {
     }
 }
 
-/// The commands that failed: their errors with the graph operations, and for each slot the failed
+/// Commands that failed: the error and the graph operation of each; and for each slot, the failed
 /// command that spoiled it.
 struct Spoiled {
     errors: Vec<(Arc<Error>, &'static str)>,
     slots: Vec<Option<usize>>,
-    /// The failed command that spoiled the calls. A call must not happen if an earlier call did
-    /// not, because other processes rely on the order.
+    /// The failed command that affects all later calls. After a call that was not made, no later
+    /// call is made, because other processes rely on the order of calls.
     calls: Option<usize>,
 }
 
 impl Executable {
-    /// Handles the failure of steps. If inputs may have been overwritten, runs the later steps that
-    /// do not depend on them.
+    /// Returns the failure of steps. If inputs may have been overwritten, first runs the later
+    /// steps that do not depend on the failed ones.
     #[cold]
     pub(super) fn failed(
         &self,
@@ -63,8 +63,8 @@ impl Executable {
         mut list: List,
     ) -> Failure {
         let (op, next) = (self.steps[steps.start].op, steps.end);
-        // A list ends at the point from which on a run cannot be given up, so either all its steps
-        // are before that point, or none is.
+        // A list never extends over the step from which on a run cannot be given up. So the
+        // condition holds for all steps of the list or for none.
         if steps.start < self.stays_from {
             return Failure::intact(error, op);
         }
@@ -73,7 +73,7 @@ impl Executable {
         self.spoil(&mut spoiled, steps, error.clone());
         for (i, step) in self.steps.iter().enumerate().skip(next) {
             let slots = || self.slots_of[step.tensors.clone()].iter();
-            // An output that another step writes too may have no memory.
+            // Check outputs too: an output that another step also writes may have no memory.
             let cause = slots().find_map(|slot| spoiled.slots[*slot as usize]);
             match cause.or(spoiled.calls.filter(|_| step.is_call())) {
                 Some(cause) => {

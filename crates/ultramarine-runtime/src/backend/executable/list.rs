@@ -1,17 +1,18 @@
 //! Lists: consecutive commands that are one submission.
 //!
-//! First, the tensors, scratch memory and commands of a list are built. Then there is one pass over
-//! the buffers that the list uses, one call of the backend, and one number of the stream. The
-//! memory that the commands free is released after that number.
+//! First the tensors, scratch memory and commands of a list are built. Then there is one pass over
+//! the buffers that the list uses, one call of the backend, and one number of the stream. All
+//! memory that the commands free is released after this number.
 //!
-//! A list ends before a call, and also where a longer list would cost more than it saves:
-//! - **Interruption**: a list ends before the first command that overwrites an input, because until
-//!   then a run can be given up. On a device that runs commands inside `submit`, it ends after
-//!   [`MOST_BYTES`].
-//! - **Memory**: single commands would free memory in between, but a list keeps the memory: see
-//!   [`MOST_IDLE`].
-//! - **Errors**: if a device runs asynchronously without events, the host waits after each command,
-//!   so that it knows which one failed.
+//! A list ends before a call, and earlier if a longer list would cost more than it saves:
+//!
+//! - **interruption**: a list ends before the first command that overwrites an input, because a run
+//!   can be given up only until then. On a device that runs commands inside of `submit`, a list
+//!   also ends after [`MOST_BYTES`].
+//! - **memory**: single commands would free memory between them, but a list keeps it until its end;
+//!   see [`MOST_IDLE`].
+//! - **errors**: on a device that runs ahead without events, the host waits after each command, and
+//!   so knows which one failed.
 
 use super::{Executable, Memory, Slot, Step, call::Work};
 use crate::backend::DeviceState;
@@ -24,22 +25,22 @@ use std::ops::Range;
 use std::ptr;
 use ultramarine_abi::{Command, Tensor};
 
-/// Limit on the commands of a list. An asynchronous device begins with the first command only when
-/// the last one is built, which takes less than 0.2 microseconds for each command.
+/// The most commands of a list. A device that runs ahead begins with the first command when the
+/// last one is built. Building takes less than 0.2 microseconds per command.
 const MOST_COMMANDS: usize = 64;
 
-/// Limit on the bytes of a list's tensors if `submit` runs the commands. A larger command is a list
-/// of its own.
+/// The most bytes of the tensors of a list's commands on a device that runs commands inside of
+/// `submit`. A larger command is a list of its own.
 ///
-/// Requests to stop are checked between lists, so the limit keeps the reaction time far below 0.2
-/// seconds. Commands on so few bytes take some tens of milliseconds in the worst case, which is a
-/// matrix decomposition. (The CPU's loops check for requests too, and then the rest of a list ends
-/// early.) Broadcast elements count each time that they are read.
+/// Requests to stop are checked between lists. This limit keeps the time until the check far below
+/// 0.2 seconds: commands on so few bytes take some tens of milliseconds in the worst case, which is
+/// a matrix decomposition. (The CPU's loops check requests too; then the rest of the list ends
+/// early.) Broadcast elements count as often as they are read.
 const MOST_BYTES: u64 = 256 << 10;
 
-/// Limit on the bytes that commands of a list may have freed before the list takes more memory. A
-/// list ends before a command that takes memory if more bytes (with scratch memory) were freed
-/// inside it. Therefore a device's peak exceeds the peak with single commands by at most this.
+/// The most bytes that commands of a list may have freed before the list ends. If more was freed
+/// inside of the list, including scratch memory, the list ends before a command that takes memory.
+/// So a device's peak is higher than with single commands by at most this number.
 const MOST_IDLE: usize = 64 << 10;
 
 /// Steps that failed: a single step, or all steps of a list if the backend does not say which
@@ -53,21 +54,23 @@ pub(super) struct Stopped {
 struct Used {
     slot: usize,
     writes: bool,
-    /// The last graph operation that writes to it or, if there is none, reads it.
+    /// The last graph operation that writes to the slot. If none writes to it, the last one that
+    /// reads it.
     op: &'static str,
 }
 
-/// A list of commands under construction. All lists of a run share its vectors.
+/// A list of commands under construction. All lists of a run reuse its vectors.
 pub(super) struct List {
     tensors: Vec<Tensor>,
     commands: Vec<Command>,
-    /// Commands that need scratch memory.
+    /// Indices of the commands that need scratch memory.
     with_scratch: Vec<usize>,
-    /// Memory for all of them. They can share it because they run one after the other.
+    /// The scratch memory, which all commands share because they run one after the other.
     scratch: Option<BufferRef>,
-    /// The buffers that are used, each once.
+    /// The buffers that the list uses. Each is listed once.
     used: Vec<Used>,
-    /// For each slot, and last for the arena, the index in `used`. [`UNUSED`] if it is not used.
+    /// For each slot, and then for the arena, its index in `used`; [`UNUSED`] if the list does not
+    /// use it.
     places: Vec<usize>,
 }
 
@@ -95,7 +98,7 @@ impl List {
         }
     }
 
-    /// Notes a use of a slot, or of the arena.
+    /// Records a use of a slot, or of the arena.
     fn uses(&mut self, slot: usize, writes: bool, op: &'static str) {
         match self.used.get_mut(self.places[slot]) {
             None => {
@@ -108,7 +111,7 @@ impl List {
     }
 }
 
-/// For each step, the end of the longest list that it may be in.
+/// Returns, for each step, the end of the longest list that the step may be in.
 pub(super) fn ends(
     device: &DeviceState,
     steps: &[Step],
@@ -134,7 +137,7 @@ pub(super) fn ends(
     ends.into()
 }
 
-/// Returns true if the same kernel table runs both commands.
+/// Returns true if both steps are commands for the same kernel table.
 fn of_one_table(step: &Step, other: &Step) -> bool {
     match (step.plan(), other.plan()) {
         (Some(plan), Some(other)) => ptr::eq(plan.kernels, other.kernels),
@@ -144,20 +147,20 @@ fn of_one_table(step: &Step, other: &Step) -> bool {
 
 /// Returns the bytes of a tensor's elements.
 fn bytes_of(tensor: &Tensor) -> u64 {
-    // SAFETY: the sizes belong to the executable. There are as many as the rank.
+    // SAFETY: the sizes are the executable's own, and there are as many as the rank says.
     let size = |d| unsafe { *tensor.dl.shape.add(d) } as u64;
     let element = u64::from(tensor.dl.dtype.bits).div_ceil(8);
     (0..tensor.dl.ndim as usize).map(size).fold(element, u64::saturating_mul)
 }
 
 impl Executable {
-    /// The steps that may form the next list.
+    /// Returns the steps that may form the next list.
     pub(super) fn list_from(&self, exec: &Exec, start: usize) -> Range<usize> {
         let settles = exec.stream.is_some_and(|s| s.runs_ahead() && s.event().is_null());
         start..if settles { start + 1 } else { self.list_ends[start] }
     }
 
-    /// Runs as many of the steps as can form one list. Returns the index of the next step.
+    /// Runs as many of the steps as may form one list. Returns the index of the next step.
     pub(super) fn run_list(
         &self,
         exec: &Exec,
@@ -172,7 +175,7 @@ impl Executable {
         let built = self.build(exec, steps, memory, list);
         let end = built.map_err(|error| Stopped { steps: start..start + 1, error })?;
         let outcome = self.submit(exec, start..end, memory, list);
-        // Not earlier: the commands may be using it, and it has to be freed after the list.
+        // Not earlier, because it may be in use. It is freed after the list's number.
         list.scratch = None;
         let done = match &outcome {
             Err(Unsubmitted::Nothing) => start..start,
@@ -188,7 +191,8 @@ impl Executable {
                 Err(error) => Err(Stopped { steps: start..end, error }),
             },
             Err(Unsubmitted::Failed(stopped)) => Err(stopped),
-            // Only the commands that use the failed memory fail.
+            // Something that the list waits for has failed. Run the commands one by one, so that
+            // only those that use the failed result fail.
             Err(Unsubmitted::Nothing) => {
                 (start..end)
                     .try_for_each(|i| self.run_list(exec, i..i + 1, memory, list).map(drop))?;
@@ -197,7 +201,7 @@ impl Executable {
         }
     }
 
-    /// Takes memory for a step, unless all memory is allocated already.
+    /// Allocates memory for a step, unless it has memory already.
     pub(super) fn take(&self, exec: &Exec, step: &Step, memory: &mut Memory) -> Result<()> {
         if memory.is_whole {
             return Ok(());
@@ -213,7 +217,7 @@ impl Executable {
         Ok(())
     }
 
-    /// Frees the memory that no step after this one needs.
+    /// Releases the memory that no step after this one needs.
     pub(super) fn free(&self, step: &Step, memory: &mut Memory) {
         if !memory.is_whole {
             for slot in &step.frees {
@@ -231,8 +235,8 @@ impl Executable {
         step.frees.iter().map(bytes).sum()
     }
 
-    /// Builds a list of the first of these steps, up to a step that has to wait for memory. Returns
-    /// the end of the list.
+    /// Builds a list of the first of these steps, up to the first step that has to wait for memory.
+    /// Returns the end of the list.
     fn build(
         &self,
         exec: &Exec,
@@ -242,8 +246,7 @@ impl Executable {
     ) -> Result<usize> {
         list.clear();
         let [first, last] = [&self.steps[steps.start], &self.steps[steps.end - 1]];
-        // Reserve first, because commands contain pointers to the tensors, which therefore must not
-        // move.
+        // Reserve the capacity, because commands point at the tensors, which must not move.
         list.tensors.reserve(last.tensors.end - first.tensors.start);
         let (mut idle, mut scratch_bytes, mut end) = (0usize, 0u64, steps.end);
         for i in steps.clone() {
@@ -259,7 +262,7 @@ impl Executable {
             }
             match self.take(exec, step, memory) {
                 Ok(()) => {}
-                // There may be enough memory after the list has freed some.
+                // There may be enough memory once the list's own memory is freed.
                 Err(_) if !is_first => {
                     end = i;
                     break;
@@ -275,7 +278,7 @@ impl Executable {
                 }
             }
             let command = self.command(step, &list.tensors[from..], memory.numbers(self));
-            // Query this at each run, because a plan may need more once its kernel is compiled.
+            // Ask each time, because a plan may need more once its kernel is compiled.
             let wanted = exec.workspace_bytes(plan, &command);
             if wanted > scratch_bytes {
                 let taken = if is_full { None } else { Some(exec.buffer(wanted as usize)) };
@@ -343,8 +346,9 @@ impl Executable {
             |stream| {
                 began.set(true);
                 let (first, mut error) = (list.commands.as_ptr(), ptr::null_mut());
-                // SAFETY: the commands and all they point at are valid for the call; tensors have the dtypes and ranks
-                // that the plans were made for; this thread holds the stream's lock.
+                // SAFETY: the commands and everything they point at are valid for the call. Tensors
+                // have the dtypes and ranks that the plans were made for. This thread holds the
+                // stream's lock.
                 let code =
                     unsafe { submit(kernels.handle, stream, first, commands as u32, &mut error) };
                 failed.set(host_table::failed_command(error));
@@ -358,14 +362,15 @@ impl Executable {
         if !began.get() {
             return Err(Unsubmitted::Nothing);
         }
-        // By the ABI, the commands before it were enqueued, and none after it.
+        // By the contract, the commands before the failed one were enqueued, and those after it
+        // were not.
         let failed = failed.get().map(|i| steps.start + i as usize).filter(|i| *i < steps.end);
         let steps = failed.map_or(steps, |i| i..i + 1);
         exec.op.set(self.steps[steps.start].op);
         Err(stopped(steps, error))
     }
 
-    /// Returns the buffer of a slot, or the arena, whose index follows those of the slots.
+    /// Returns the buffer of a slot, or of the arena, whose index follows those of the slots.
     fn buffer_at<'a>(&self, memory: &'a Memory, slot: usize) -> &'a Buffer {
         memory.buffers.get(slot).unwrap_or(&memory.arena)
     }
@@ -373,7 +378,7 @@ impl Executable {
 
 /// The reason why a list was not submitted as a whole.
 enum Unsubmitted {
-    /// The backend was not called, because memory that the commands read is lost.
+    /// The backend was not called, because something that the commands depend on has failed.
     Nothing,
     Failed(Stopped),
 }

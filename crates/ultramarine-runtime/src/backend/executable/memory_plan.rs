@@ -1,14 +1,14 @@
-//! A static memory plan: the positions of an executable's temporaries in one arena.
+//! A static memory plan: the offset of each temporary of an executable in one arena.
 //!
 //! Temporaries that live at different times may share bytes. Two greedy orders are tried, by size
-//! and by time. Each order places a temporary into the smallest sufficient gap between the
-//! temporaries that live at the same time (as in Pisarchyk and Lee, "Efficient Memory Management
-//! for Deep Neural Net Inference", 2020). The smaller arena is used.
+//! and by time. Each puts a temporary into the smallest sufficient gap between the temporaries that
+//! live at the same time (as in Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net
+//! Inference", 2020). The smaller arena is used.
 
-/// Alignment of temporaries in bytes, the same as of other buffers.
+/// Temporaries begin at multiples of this, like the library's own buffers.
 const ALIGNMENT: usize = 256;
 
-/// The size of a temporary, and the commands during which it is in use.
+/// The size of a temporary, and the range of commands that use it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Lifetime {
     pub bytes: usize,
@@ -23,13 +23,13 @@ impl Lifetime {
         self.first <= other.last && other.first <= self.last
     }
 
-    /// The bytes, rounded up to the alignment.
+    /// Returns the bytes including the padding to the next aligned offset.
     fn room(&self) -> usize {
         self.bytes.next_multiple_of(ALIGNMENT)
     }
 }
 
-/// Returns the position of each temporary in bytes from the arena's start, and the arena's size.
+/// Returns the offset of each temporary in bytes, and the arena's size.
 pub(super) fn plan(lifetimes: &[Lifetime]) -> (Vec<usize>, usize) {
     let mut by_size: Vec<usize> = (0..lifetimes.len()).collect();
     let mut by_time = by_size.clone();
@@ -42,7 +42,7 @@ pub(super) fn plan(lifetimes: &[Lifetime]) -> (Vec<usize>, usize) {
 fn placed(lifetimes: &[Lifetime], order: &[usize]) -> (Vec<usize>, usize) {
     let mut offsets = vec![0usize; lifetimes.len()];
     let mut size = 0usize;
-    // Temporaries that have a position, sorted by position.
+    // The temporaries that have an offset, in the order of offsets.
     let mut done: Vec<usize> = Vec::with_capacity(order.len());
     for i in order.iter().copied() {
         let own = &lifetimes[i];
@@ -66,7 +66,7 @@ fn placed(lifetimes: &[Lifetime], order: &[usize]) -> (Vec<usize>, usize) {
 mod tests {
     use super::*;
 
-    /// A fixed sequence of pseudo-random numbers.
+    /// Makes a deterministic sequence of pseudorandom numbers.
     fn numbers(seed: u64) -> impl FnMut(usize) -> usize {
         let mut state = seed;
         move |below| {
@@ -75,7 +75,7 @@ mod tests {
         }
     }
 
-    /// The largest number of bytes in use at one command.
+    /// Returns the most bytes that are in use at one command.
     fn peak(lifetimes: &[Lifetime]) -> usize {
         let at = |command| {
             let live = lifetimes.iter().filter(|l| (l.first..=l.last).contains(&command));

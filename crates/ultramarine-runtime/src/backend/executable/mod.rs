@@ -1,5 +1,5 @@
-//! Executables: the commands of an evaluation, kept to be run again on other values of the same shapes, dtypes and
-//! layouts, without nodes and without planning.
+//! Executables: the commands of an evaluation, kept to be run again on other values of the same
+//! shapes, dtypes and layouts, without nodes and without planning.
 //!
 //! ```text
 //! recording.rs         what a thread gives to a device is written down while it runs
@@ -12,8 +12,8 @@
 //! failure.rs           a run in which a command fails
 //! ```
 //!
-//! Running an executable does not change it, so several threads can run it at the same time, each
-//! with separate memory.
+//! An executable does not change when it runs. So several threads may run one at the same time,
+//! each with its own memory.
 
 mod call;
 mod device_recording;
@@ -49,32 +49,32 @@ use std::fmt;
 use std::sync::Mutex;
 use ultramarine_abi::{Command, Tensor};
 
-/// One command, or a call.
+/// A step: one command, or a call.
 struct Step {
     work: Work,
-    /// The graph operation, for errors.
+    /// The graph operation. Errors name it.
     op: &'static str,
     tensors: Part,
     /// Number of inputs among the tensors. The other tensors are outputs.
     inputs: usize,
     scalars: Part,
-    /// Bytes that the step reads and writes.
+    /// The bytes that the step reads and writes.
     bytes: (u64, u64),
-    /// Slots whose own memory is taken before the step.
+    /// Slots whose memory is allocated before this step.
     takes: SmallVec<[u32; 2]>,
-    /// Slots whose own memory is freed after the step.
+    /// Slots whose memory is freed after this step.
     frees: SmallVec<[u32; 2]>,
 }
 
 /// The memory of a tensor.
 enum Slot {
-    /// The memory of this input.
+    /// The memory of an input.
     Input(usize),
-    /// The same memory in all runs.
+    /// Memory that is the same in each run.
     Constant(BufferRef),
-    /// A part of the arena: its first byte, and its size.
+    /// A part of the arena: its offset and its size in bytes.
     Arena(usize, usize),
-    /// Separate memory of this many bytes, for a result or a large temporary. It exists only while
+    /// Separate memory of this number of bytes, for a result or a large temporary. It exists while
     /// commands use it.
     Own(usize),
     /// No memory, because no command uses the slot.
@@ -88,39 +88,39 @@ struct Output {
     strides: Strides,
 }
 
-/// The recorded commands of an evaluation: the plans, a static plan of the temporaries' memory, and
-/// descriptions of the memory that each run binds.
+/// The recorded commands of an evaluation: their plans, a static plan of the memory between them,
+/// and the slots to which each run binds memory.
 pub struct Executable {
     device: &'static DeviceState,
     steps: Box<[Step]>,
-    /// Tensors of all steps, without addresses.
+    /// The tensors of all steps, without their memory.
     tensors: Box<[Tensor]>,
     /// The slot of each tensor.
     slots_of: Box<[u32]>,
-    /// Sizes and strides, to which the tensors point.
+    /// The sizes and strides that the tensors point at.
     _dims: Box<[i64]>,
     scalars: Box<[[u64; 2]]>,
     slots: Box<[Slot]>,
     outputs: Box<[Output]>,
     /// Slots of inputs whose memory is overwritten.
     donated: Box<[u32]>,
-    /// The first step that writes to such memory or is a call. From this step on, a run cannot be
+    /// The first step that is a call or writes to donated memory. From this step on a run cannot be
     /// given up. If there is no such step, the number of steps.
     stays_from: usize,
     /// True if there are calls.
     calls: bool,
-    /// For each step, the end of the longest list that it may be in.
+    /// For each step, the end of the longest list that the step may be in.
     list_ends: Box<[usize]>,
     arena: usize,
     counts: Box<[(&'static Kernels, &'static str, Dispatch, u64)]>,
     stats: Stats,
-    /// Operations of the steps, for profiles, in order.
+    /// The operations of the steps, for profiles: ranges of consecutive steps, in order.
     tasks: Box<[(Part, Task)]>,
     on_device: Mutex<OnDevice>,
 }
 
-// SAFETY: tensors point to sizes and strides that the executable owns and never changes. Addresses
-// are filled in where a run copies the tensors.
+// SAFETY: pointers in tensors point to sizes and strides that the executable owns and never
+// changes. Memory is filled in only in a run's copies of the tensors.
 unsafe impl Send for Executable {}
 // SAFETY: as above.
 unsafe impl Sync for Executable {}
@@ -134,11 +134,11 @@ impl fmt::Debug for Executable {
     }
 }
 
-/// The lists of a recording: steps; tensors; for each tensor its slot and the beginning of its
-/// sizes; sizes; scalars.
+/// The lists of a recording: steps; tensors; the slot of each tensor, and where its sizes begin;
+/// sizes; scalars.
 type Lists = (Vec<Step>, Vec<Tensor>, Vec<(u32, usize)>, Vec<i64>, Vec<[u64; 2]>);
 
-/// The counts of a recording: runs of operations, statistics, and the steps of each operation.
+/// The account of a recording: how operations ran, statistics, and the steps of each operation.
 type Account = (Vec<(&'static Kernels, &'static str, Dispatch, u64)>, Stats, Vec<(Part, Task)>);
 
 impl Executable {
@@ -185,26 +185,26 @@ impl Executable {
         }
     }
 
-    /// Number of commands.
+    /// Returns the number of commands.
     pub fn commands(&self) -> usize {
         self.steps.len()
     }
 
-    /// Bytes of the memory that temporaries share.
+    /// Returns the bytes of the memory that temporaries share.
     pub fn arena(&self) -> usize {
         self.arena
     }
 
-    /// Runs the commands on a stream of the device, and returns the outputs. The inputs must have
+    /// Runs the commands on a stream of the device and returns the outputs. The inputs must have
     /// the same shapes, dtypes, offsets, strides and buffer sizes as those of the recording, and
-    /// the same inputs may be overwritten. `numbers` replaces numbers of the recording, by their
-    /// indices among the numbers of all commands. `watch` is notified of operations, if a profile
-    /// needs them ([`Exec::is_profiled`]).
+    /// the same inputs must be free to be taken over. `numbers` are the scalars that differ from
+    /// the recording, by their index among the scalars of all commands. `watch` is notified of the
+    /// operations that run, if a profile is active ([`Exec::is_profiled`]).
     ///
     /// # Errors
     /// Those of the backend, with the graph operation that failed. [`Error::Runtime`] if the
-    /// evaluation is given up, which is possible until memory of the inputs is overwritten or
-    /// something is called.
+    /// evaluation is given up during the run, which is possible until memory of the inputs is
+    /// overwritten or something is called.
     pub fn run(
         &self,
         exec: &Exec,
@@ -213,13 +213,14 @@ impl Executable {
         watch: Option<&mut dyn Watch>,
     ) -> Result<Vec<Value>, Failure> {
         debug_assert!(std::ptr::eq(exec.device, self.device));
-        // A recording on this thread does not see these commands, so it becomes useless.
+        // If this thread is recording, its recording does not see these commands and becomes
+        // useless.
         give_up();
         if interrupt::is_due() {
             return Err(Failure::intact(interrupted(), "compiled"));
         }
         let replayed = match watch {
-            // A profile measures the time of each command.
+            // In a profile each command has to have its own time, so the commands run one by one.
             Some(_) => None,
             None => self.replayed(exec, inputs, numbers)?,
         };
@@ -248,7 +249,7 @@ impl Executable {
         Ok(Value { buffer, offset: output.offset, strides: output.strides.clone() })
     }
 
-    /// Submits the commands in lists, or one by one if they are watched.
+    /// Gives the commands to the device in lists, or one by one if they are watched.
     fn run_steps(
         &self,
         exec: &Exec,
@@ -281,13 +282,13 @@ impl Executable {
             };
         }
         if interrupt::is_cut() {
-            // The last commands were not completed.
+            // The last commands were interrupted and are incomplete.
             return Err(Failure::intact(interrupted(), "compile"));
         }
         Ok(memory)
     }
 
-    /// Allocates the memory of the slots at the beginning of a run by lists.
+    /// Returns the memory of each slot at the beginning of a run.
     fn memory(&self, exec: &Exec, inputs: &[&Value]) -> Result<Memory> {
         let arena = exec.buffer(self.arena)?;
         let mut offsets = SmallVec::from_elem(0, self.slots.len());
@@ -306,13 +307,14 @@ impl Executable {
         Ok(Memory { buffers, offsets, arena, numbers: None, is_whole: false })
     }
 
-    /// Returns the index of a command's number among all numbers, for [`Executable::run`].
+    /// Returns the index of a command's scalar among those of all commands, for
+    /// [`Executable::run`].
     pub fn number(&self, command: usize, index: usize) -> Option<u32> {
         let place = self.steps.get(command)?.scalars.clone().nth(index)?;
         u32::try_from(place).ok()
     }
 
-    /// Returns all numbers, if some differ from those of the recording.
+    /// Returns all scalars, if some differ from those of the recording.
     fn with_numbers(&self, numbers: &[(u32, Scalar)]) -> Option<Box<[[u64; 2]]>> {
         let mut all = (!numbers.is_empty()).then(|| self.scalars.clone())?;
         for (place, number) in numbers {
@@ -321,7 +323,7 @@ impl Executable {
         Some(all)
     }
 
-    /// A step's tensors in this run.
+    /// Returns a step's tensors with the memory of this run.
     fn bound<'a>(
         &'a self,
         step: &Step,
@@ -338,7 +340,7 @@ impl Executable {
         })
     }
 
-    /// Makes a step's command for these tensors, with the numbers of all steps.
+    /// Makes a step's command on these tensors, with the scalars of all steps.
     fn command(&self, step: &Step, tensors: &[Tensor], numbers: &[[u64; 2]]) -> Command {
         Command {
             size: size_of::<Command>() as u32,
@@ -356,7 +358,7 @@ impl Executable {
     }
 }
 
-/// Fills in the address of a tensor.
+/// Sets a tensor's memory.
 fn locate(tensor: &mut Tensor, buffer: &Buffer) {
     tensor.dl.data = buffer.as_ptr().cast();
     tensor.buffer = buffer.handle();
@@ -370,14 +372,14 @@ fn interrupted() -> Error {
 /// The memory of a run's slots.
 struct Memory {
     buffers: SmallVec<[BufferRef; 16]>,
-    /// For each slot, the byte of its buffer at which it begins.
+    /// The offset in bytes of each slot in its buffer.
     offsets: SmallVec<[usize; 16]>,
-    /// The memory that temporaries share. It is also a placeholder for memory that is not
+    /// The memory that temporaries share. It is also the placeholder for memory that is not
     /// allocated.
     arena: BufferRef,
-    /// Numbers of commands, if they differ from those of the recording.
+    /// The scalars of the commands, if they differ from those of the recording.
     numbers: Option<Box<[[u64; 2]]>>,
-    /// True if all memory is allocated, so that steps neither take nor free memory.
+    /// True if all memory is allocated, so that none is allocated or freed between steps.
     is_whole: bool,
 }
 
@@ -386,7 +388,7 @@ impl Memory {
         &self.buffers[slot as usize]
     }
 
-    /// The numbers of all steps.
+    /// Returns the scalars of all steps.
     fn numbers<'a>(&'a self, executable: &'a Executable) -> &'a [[u64; 2]] {
         self.numbers.as_deref().unwrap_or(&executable.scalars)
     }

@@ -1,9 +1,9 @@
-//! Recording: stores the commands that a thread gives to one device while they run.
+//! Recording: the recorder notes the work that a thread gives to one device while the work runs.
 //!
-//! The recorder sees commands and the memory that is taken for them, but not operations. A buffer
-//! is an input of the recording, was taken since the recording began, or is a constant, which the
-//! executable keeps. Work that is not a command (host kernels, copies from other devices) makes the
-//! recording useless.
+//! The recorder sees commands and the memory that is allocated for them, not operations. A buffer
+//! is one of three kinds: an input of the recording, memory that was allocated since the recording
+//! began, or a constant, which the executable keeps. Work that is no command, such as kernels on
+//! the host and copies from other devices, makes the recording useless.
 
 use super::call::{Call, Callable, Layout, Work};
 use super::memory_plan::{self, Lifetime};
@@ -24,44 +24,44 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use ultramarine_abi::Tensor;
 
-/// From this many bytes on, a temporary has separate memory, which can be reused as soon as it is
-/// free. In the arena, large temporaries would leave gaps.
+/// A temporary of at least this size gets separate memory, which other work can take as soon as it
+/// is free. In the arena, large temporaries would leave gaps.
 const LARGE: usize = 16 << 10;
 
-/// Number of recording threads. If it is 0, no thread has to look for its recording.
+/// The number of threads that record. While it is 0, no thread looks for its recording.
 static RECORDINGS: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
     static CURRENT: RefCell<Option<Recording>> = const { RefCell::new(None) };
 }
 
-/// The recorder's knowledge about a buffer.
+/// The recorder's data about a buffer.
 struct Memory {
     kind: Kind,
     bytes: usize,
-    /// The first and the last command that use it.
+    /// The first and the last command that use the buffer.
     used: Option<(usize, usize)>,
-    /// True if it has content.
+    /// True if the buffer has a content.
     written: bool,
 }
 
 enum Kind {
-    /// An input, with a flag that is set if its memory may be overwritten at each run.
+    /// An input: its index, and if its memory may be taken over in each run.
     Input(usize, bool),
     Constant(BufferRef),
     Taken,
 }
 
-/// A running recording: the commands that a thread has given to a device, and the memory that it
-/// took for them. It becomes an [`Executable`](super::Executable).
+/// A recording in progress: the commands that a thread has given to a device, and the memory that
+/// it allocated for them. It becomes an [`Executable`](super::Executable).
 pub struct Recording {
     device: &'static DeviceState,
     memory: Vec<Memory>,
-    /// The buffers by their current addresses.
+    /// The buffer that currently has the address.
     known: HashMap<*const Buffer, usize>,
     steps: Vec<Step>,
     tensors: Vec<Tensor>,
-    /// For each tensor: its slot, and the position of its sizes and strides in `dims`.
+    /// The slot of each tensor, and the index of its sizes and strides in `dims`.
     places: Vec<(u32, usize)>,
     dims: Vec<i64>,
     scalars: Vec<[u64; 2]>,
@@ -70,9 +70,9 @@ pub struct Recording {
     stats: Stats,
     /// The recorded operations, with their steps.
     tasks: Vec<(Part, Task)>,
-    /// The first step of the current operation.
+    /// The step at which the current operation began.
     began: usize,
-    /// True if the current operation runs by simpler ones.
+    /// True if the current operation ran as simpler operations.
     decomposed: bool,
     useless: bool,
     postponed: bool,
@@ -81,14 +81,15 @@ pub struct Recording {
 /// The result of a recording.
 pub enum Recorded {
     Executable(Arc<Executable>),
-    /// The work cannot be repeated by its commands.
+    /// The work cannot be repeated from its commands.
     Never,
-    /// Not this time: a kernel was not compiled yet, and another one was used.
+    /// This time it failed because a kernel was not compiled yet and another took its place. A
+    /// later recording may succeed.
     NotYet,
 }
 
 impl Recording {
-    /// Makes a recording of work on a device. `inputs` are the values that will differ in the next
+    /// Begins a recording of work on a device. `inputs` are the values that may differ in the next
     /// run.
     pub fn new<'a>(
         device: &'static DeviceState,
@@ -121,14 +122,14 @@ impl Recording {
         new
     }
 
-    /// Records the commands that `f` gives to the device on this thread. Returns the result of `f`,
-    /// and the executable.
+    /// Records the work that `f` gives to the device on this thread. Returns the result of `f` and
+    /// the executable.
     ///
     /// # Errors
     /// Those of `f`.
     pub fn run(self, f: impl FnOnce() -> Result<Vec<Value>>) -> Result<(Vec<Value>, Recorded)> {
-        // A recording inside another one makes the outer one useless, because the outer one would
-        // miss commands that the inner one replays later.
+        // A recording inside of another one makes the outer one useless, because the outer one
+        // would miss the commands that the inner one replays later.
         let outer = CURRENT.with_borrow_mut(|current| current.replace(self));
         RECORDINGS.fetch_add(1, Ordering::Relaxed);
         let ended = End(outer);
@@ -141,7 +142,7 @@ impl Recording {
     }
 }
 
-/// Ends a recording, even after a panic. The outer recording continues, but is useless.
+/// The end of a recording, also by a panic. An outer recording continues, but is useless.
 struct End(Option<Recording>);
 
 impl Drop for End {
@@ -163,9 +164,9 @@ pub(in crate::backend) fn with(f: impl FnOnce(&mut Recording)) {
     }
 }
 
-/// Calls `f` without recording its commands.
+/// Calls `f`, and hides its work from the calling thread's recording.
 pub(super) fn aside<T>(f: impl FnOnce() -> T) -> T {
-    /// Restores the recording, even after a panic.
+    /// Restores the recording, also after a panic.
     struct Back(Option<Recording>);
     impl Drop for Back {
         fn drop(&mut self) {
@@ -180,14 +181,14 @@ pub(super) fn aside<T>(f: impl FnOnce() -> T) -> T {
     f()
 }
 
-/// Makes the recording useless, because the calling thread does something that is not a command.
+/// Declares that the calling thread does work that no command describes. Its recording becomes
+/// useless.
 #[inline]
 pub fn give_up() {
     with(|recording| recording.useless = true);
 }
 
-/// Begins an operation: the calling thread's next commands belong to it. [`end_task`] tells which
-/// operation it is.
+/// Declares that the calling thread's next commands belong to one operation. [`end_task`] names it.
 pub fn begin_task() {
     with(|recording| {
         recording.began = recording.steps.len();
@@ -195,7 +196,7 @@ pub fn begin_task() {
     });
 }
 
-/// Ends an operation: `task` describes the commands since [`begin_task`].
+/// Names the operation of the commands since [`begin_task`].
 pub fn end_task(mut task: Task) {
     with(|recording| {
         let steps = recording.began..recording.steps.len();
@@ -206,7 +207,8 @@ pub fn end_task(mut task: Task) {
     });
 }
 
-/// Number of commands that the calling thread has recorded; `None` if it does not record.
+/// Returns the number of commands that the calling thread has recorded; `None` if it does not
+/// record.
 #[inline]
 pub fn recorded() -> Option<usize> {
     let mut commands = None;
@@ -223,35 +225,35 @@ impl Recording {
         number
     }
 
-    /// Makes the recording useless if the work is on another device.
+    /// Work on another device makes the recording useless.
     pub(in crate::backend) fn on(&mut self, device: &'static DeviceState) {
         self.useless |= !std::ptr::eq(device, self.device);
     }
 
-    /// Notes that a buffer was made. It may have the address of a dropped buffer.
+    /// Called when a buffer is made, because it may have the address of a freed one.
     pub(in crate::backend) fn forget(&mut self, address: *const Buffer) {
         self.known.remove(&address);
     }
 
-    /// Notes that memory is taken for commands.
+    /// Called when memory is allocated for commands.
     pub(in crate::backend) fn take(&mut self, buffer: &BufferRef) {
         self.know(&**buffer, Kind::Taken, buffer.bytes());
     }
 
-    /// Notes that an operand's memory is overwritten.
+    /// Called when an operand's memory is taken over.
     pub(in crate::backend) fn donate(&mut self, buffer: &BufferRef) {
         self.stats.donations += 1;
         let slot = self.slot(buffer);
         if let Kind::Input(_, may_be_taken) = self.memory[slot].kind {
             self.donated.push(slot as u32);
-            // Another thread has released the memory since the recording began. Without that, the
-            // commands would overwrite memory that is in use.
+            // Another thread dropped the input after the recording began. If it had not, the
+            // commands would overwrite memory that it holds.
             self.postponed |= !may_be_taken;
         }
     }
 
-    /// Notes that a buffer is read on another device. `is_kept` is true if the buffer keeps its
-    /// copy there.
+    /// Called when a buffer is read on another device than its own. `is_kept` is true if it keeps
+    /// its copy there.
     pub(in crate::backend) fn read_elsewhere(&mut self, buffer: &Buffer, is_kept: bool) {
         self.useless |= !is_kept || self.known.contains_key(&std::ptr::from_ref(buffer));
     }
@@ -272,12 +274,12 @@ impl Recording {
         }
     }
 
-    /// Notes that a plan is not ready.
+    /// Called when a plan is not ready.
     pub(in crate::backend) fn postpone(&mut self) {
         self.postponed = true;
     }
 
-    /// Notes that an operand is copied because a backend needs it without gaps.
+    /// Called when an operand is copied because a backend needs it without gaps.
     pub(in crate::backend) fn count_contiguous_copy(&mut self) {
         self.stats.contiguous_copies += 1;
     }
@@ -291,14 +293,14 @@ impl Recording {
         match self.known.get(&std::ptr::from_ref(&**buffer)) {
             Some(known) => *known,
             None => {
-                // Other libraries may write to memory that they have access to.
+                // Other libraries may write to memory that they can see, so it is no constant.
                 self.useless |= buffer.is_escaped();
                 self.know(&**buffer, Kind::Constant(buffer.clone()), buffer.bytes())
             }
         }
     }
 
-    /// Records a command, with the bytes that it reads and writes.
+    /// Called when a command is given to the device. `bytes` are those that it reads and writes.
     pub(in crate::backend) fn command(
         &mut self,
         plan: &Arc<Plan>,
@@ -314,7 +316,7 @@ impl Recording {
         self.stats.bytes_written += bytes.1;
     }
 
-    /// Records a call that gives work to the device.
+    /// Called when a call gives work to the device.
     pub(super) fn call(
         &mut self,
         work: Arc<dyn Callable>,
@@ -348,7 +350,7 @@ impl Recording {
             self.tensors.push(crate::backend::call::tensor(kernels, t));
             self.used(slot);
             if i < inputs.len() {
-                // If no command wrote the memory, the host did.
+                // If no command wrote the content, the host did.
                 self.useless |= !self.memory[slot].written;
             } else {
                 self.memory[slot].written = true;
@@ -379,7 +381,7 @@ impl Recording {
         *used = Some((used.map_or(now, |(first, _)| first), now));
     }
 
-    /// Makes the executable that computes these values.
+    /// Makes the executable that returns these values.
     fn finish(mut self, values: &[Value]) -> Recorded {
         let mut outputs = Vec::with_capacity(values.len());
         for value in values {

@@ -1,4 +1,4 @@
-//! The operations that an executable's commands belong to, for profiles.
+//! The operations to which an executable's commands belong, as profiles show them.
 
 use super::list::{List, Stopped};
 use super::{Executable, Memory};
@@ -10,25 +10,26 @@ use ultramarine_abi::Tensor;
 /// An operation of an executable, or a fused program of several, as profiles show it.
 #[derive(Clone, Debug)]
 pub struct Task {
-    /// The operation's name in MLX. For a program, the name of the last operation.
+    /// MLX's name of the operation. For a program, the name of its last operation.
     pub op: &'static str,
     /// The operations of a program, in order. Empty for a single operation.
     pub fused: Box<[&'static str]>,
-    /// Operands.
+    /// Shapes and dtypes of the operands.
     pub inputs: Box<[(Shape, Dtype)]>,
-    /// Results.
+    /// Shapes and dtypes of the results.
     pub outputs: Box<[(Shape, Dtype)]>,
-    /// True if it is, or contains, a part of an operation that ran by simpler ones.
+    /// True if it is, or contains, a part of an operation that ran as simpler operations.
     pub decomposed: bool,
 }
 
 /// An observer of a run, such as a profile.
 pub trait Watch {
-    /// An operation begins or, inside an operation with several commands, a command.
+    /// Called when an operation begins. Inside of an operation with several commands, it is also
+    /// called when a command begins.
     fn begin(&mut self, task: &Task);
 
-    /// The operation that began last ends. `given` is the number of its commands, and the bytes
-    /// that they read and write.
+    /// Called when the operation that began last has submitted its commands. `given` is their
+    /// number, and the bytes that they read and write.
     fn end(&mut self, given: [u64; 3]);
 }
 
@@ -48,7 +49,7 @@ impl Executable {
         {
             watch.begin(task);
         }
-        // If the command is the whole operation, report the operation.
+        // If the command is the only one of its operation, report only the operation.
         let alone = task.is_some_and(|(steps, _)| steps.len() == 1);
         if !alone {
             watch.begin(&self.command_alone(number));
@@ -74,12 +75,12 @@ impl Executable {
         self.steps[steps].iter().map(|s| s.bytes).fold([count, 0, 0], add)
     }
 
-    /// Describes a single command by its tensors, as the backend sees them.
+    /// Describes a single command: its tensors as the backend sees them.
     fn command_alone(&self, number: usize) -> Task {
         let step = &self.steps[number];
         let tensor = |tensor: &Tensor| {
             let rank = tensor.dl.ndim as usize;
-            // SAFETY: the sizes belong to the executable. There are as many as the rank.
+            // SAFETY: the sizes are the executable's own, and there are as many as the rank says.
             let sizes = unsafe { std::slice::from_raw_parts(tensor.dl.shape, rank) };
             let dtype = Dtype::from_dl_with(tensor.dl.dtype, tensor.flags.into());
             (sizes.iter().map(|n| *n as usize).collect(), dtype.unwrap_or(Dtype::Uint8))

@@ -1,4 +1,4 @@
-//! A map of bounded size that removes the least recently used entry.
+//! A map of bounded size. If it is full, it drops the least recently used entry.
 
 use crate::backend::WordHasher;
 use std::borrow::Borrow;
@@ -28,7 +28,8 @@ impl<K: Hash + Eq + Clone, V: Clone> Bounded<K, V> {
         Some(value.clone())
     }
 
-    /// Adds an entry. Returns the removed entry, which the caller drops after releasing the lock.
+    /// Adds an entry. Returns the entry that had to be removed for it, so that the caller can drop
+    /// it without the lock.
     #[must_use]
     pub fn insert(&mut self, key: K, value: V) -> Option<V> {
         let oldest = match self.map.len() >= self.most && !self.map.contains_key(&key) {
@@ -41,7 +42,7 @@ impl<K: Hash + Eq + Clone, V: Clone> Bounded<K, V> {
         gone.or(before).map(|(value, _)| value)
     }
 
-    /// Removes the entry of `key`, if `which` returns true for its value.
+    /// Removes an entry if `which` returns true for its value.
     pub fn remove<Q: Hash + Eq + ?Sized>(&mut self, key: &Q, which: impl FnOnce(&V) -> bool)
     where
         K: Borrow<Q>,

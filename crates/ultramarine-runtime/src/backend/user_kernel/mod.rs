@@ -1,5 +1,5 @@
-//! Users' kernels, by the backend's interface `ultramarine.kernel/1`. A kernel is compiled or
-//! loaded once for each device and content.
+//! Users' kernels, by the backend's interface `ultramarine.kernel/1`. They are compiled or loaded
+//! once for each device, and found again by their content.
 
 mod cache;
 mod source;
@@ -19,21 +19,21 @@ use std::sync::{Arc, Mutex, OnceLock};
 use ultramarine_abi::Tensor;
 use ultramarine_abi::interface::kernel::{self as abi, KernelInterface, argument};
 
-/// Limit on the kernels of a device.
+/// The most kernels kept for each device.
 const MOST_KERNELS: usize = 512;
-/// Limits on the constant arrays that a device keeps, and on the bytes of each.
+/// The most arrays of constants kept for each device, and the most bytes of an array that is kept.
 const MOST_CONSTANTS: usize = 1024;
 const MOST_BYTES: usize = 4096;
 
-/// The source of a kernel. The compiler gets `head`, `source` and `tail`.
+/// The code of a kernel. The compiler gets `head`, `source` and `tail`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct KernelSource<'a> {
-    /// Name of the operation, for errors.
+    /// The name of the operation. Errors name it.
     pub op: &'a str,
     pub language: &'a str,
     /// The source before the user's source: prelude and signature.
     pub head: &'a str,
-    /// The user's source. Errors count its lines from one, and quote them.
+    /// The user's source. Errors show its lines, and count them from one.
     pub source: &'a str,
     /// The source after the user's source.
     pub tail: &'a str,
@@ -45,12 +45,12 @@ pub struct KernelSource<'a> {
 }
 
 impl KernelSource<'_> {
-    /// The whole source that is compiled.
+    /// Returns the whole source that is compiled.
     pub fn whole(&self) -> String {
         FullSource::new(self).whole
     }
 
-    /// The key of the kernel: equal keys mean equal kernels.
+    /// Returns the key of the kernel. Equal keys mean equal kernels.
     fn key(&self, full: &[u8]) -> Box<[u8]> {
         let mut key = Vec::with_capacity(full.len() + self.entry.len() + 32);
         key.extend_from_slice(full);
@@ -59,20 +59,20 @@ impl KernelSource<'_> {
             key.push(0);
             key.extend_from_slice(part.as_bytes());
         }
-        // Separate markers, so that options cannot be confused with arguments.
+        // Mark options and arguments differently, so that one cannot be mistaken for the other.
         key.extend_from_slice(if self.options.is_some() { b"\0o" } else { b"\0" });
         key.into_boxed_slice()
     }
 }
 
-/// Properties of a compiled kernel on a device. 0 means unknown.
+/// Properties of a compiled kernel on a device; 0 means unknown.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct KernelProperties {
-    /// Limit on the threads of a group.
+    /// The most threads of a group.
     pub max_group: u32,
-    /// Group sizes should be multiples of this.
+    /// Group sizes that suit the device are multiples of this.
     pub group_multiple: u32,
-    /// Limit on the bytes of shared memory of a group.
+    /// The bytes of shared memory of a group.
     pub max_shared: u32,
 }
 
@@ -85,20 +85,20 @@ pub enum Argument<'a> {
     Constants(&'a [u8]),
 }
 
-/// A backend's handle of a kernel, and what is needed to free it.
+/// A backend's handle of a kernel, and the function that frees it.
 pub struct Compiled {
     device: &'static DeviceState,
     interface: KernelInterface,
     raw: *mut c_void,
 }
 
-// SAFETY: any thread may query and free kernels, and launches hold the stream's lock.
+// SAFETY: any thread may query and free kernels; launches hold the stream's lock.
 unsafe impl Send for Compiled {}
 // SAFETY: as above.
 unsafe impl Sync for Compiled {}
 
 impl Compiled {
-    /// Releases the kernel. Nothing may be using it.
+    /// Releases the kernel. No launch uses it any more.
     pub fn release(self) {
         if let Some(release) = self.interface.release {
             // SAFETY: this device's backend made the kernel, it is released once, and no launch
@@ -108,9 +108,9 @@ impl Compiled {
     }
 }
 
-/// A user's compiled kernel on one device, cached by its content.
+/// A compiled kernel of a user on one device. It is cached by its content.
 pub struct UserKernel {
-    /// Taken out when the kernel is dropped.
+    /// `None` after this was dropped.
     compiled: Option<Compiled>,
     properties: OnceLock<KernelProperties>,
 }
@@ -129,10 +129,11 @@ impl Drop for UserKernel {
     }
 }
 
-/// Constants in device memory, with their numbers of bytes.
+/// Constants in a device's memory, with their lengths in bytes.
 type Uploaded = SmallVec<[(Value, [usize; 1]); 8]>;
 
-/// A kernel that the first thread compiles while other threads wait. Empty after a failure.
+/// A place for a kernel. The first thread that needs the kernel compiles it, and other threads
+/// wait. Empty after a failure.
 type Slot = Arc<Mutex<Option<Arc<UserKernel>>>>;
 
 /// A device's state for users' kernels.
@@ -155,7 +156,7 @@ impl Default for UserKernels {
 }
 
 impl DeviceState {
-    /// Returns the kernel languages that the device accepts, the preferred one first.
+    /// Returns the kernel languages that the device takes, the best first.
     pub fn languages(&'static self) -> &'static [String] {
         self.user_kernels.languages.get_or_init(|| {
             if self.kernel_interface().is_none() {
@@ -176,8 +177,8 @@ impl DeviceState {
 }
 
 impl DeviceState {
-    /// Returns device memory with these bytes. Small arrays are cached by content, because shapes
-    /// and strides often recur.
+    /// Returns memory of the device with these bytes in it. Small arrays are cached by content,
+    /// because the same shapes and strides recur.
     fn constants(&'static self, bytes: &[u8]) -> Result<BufferRef> {
         if bytes.len() > MOST_BYTES {
             return transfer::bytes_to_device(bytes, self);
@@ -244,7 +245,8 @@ fn compile(
     };
     let Some(make) = interface.compile else { return Err(device.lacks("compile")) };
     let (mut raw, mut error) = (std::ptr::null_mut(), std::ptr::null_mut());
-    // SAFETY: the source and all it points at are valid for the call, the places for the answers too.
+    // SAFETY: the source and everything it points at are valid for the call, and the pointers are
+    // valid for writing the answers.
     let code = unsafe { make(device.handle, &given, &mut raw, &mut error) };
     host_table::check("compile", code, error).map_err(|e| match e {
         Error::Memory(_) => e,
@@ -309,7 +311,7 @@ fn check_group(
     Ok(())
 }
 
-/// Formats the kernel languages that a device accepts, for errors.
+/// Returns the kernel languages that a device takes, as text for errors.
 pub fn show_languages<S: AsRef<str>>(languages: &[S]) -> String {
     match languages {
         [] => "none".to_owned(),
@@ -318,7 +320,7 @@ pub fn show_languages<S: AsRef<str>>(languages: &[S]) -> String {
 }
 
 impl Exec {
-    /// Returns the kernel languages that the device accepts, the preferred one first.
+    /// Returns the kernel languages that the device takes, the best first.
     pub fn languages(&self) -> &'static [String] {
         self.device.languages()
     }
@@ -327,9 +329,8 @@ impl Exec {
     /// for that thread.
     ///
     /// # Errors
-    /// [`Error::Runtime`] if the device does not accept the language, or the compiler rejects the
-    /// source. In the second case the error has the compiler's log and the lines of
-    /// [`KernelSource::source`].
+    /// [`Error::Runtime`] when the device does not take the language, or when the compiler rejects
+    /// the source. The error then has the compiler's log and the lines of [`KernelSource::source`].
     pub fn user_kernel(&self, source: &KernelSource<'_>) -> Result<Arc<UserKernel>> {
         let device = self.device;
         shutdown::check(device)?;
@@ -380,8 +381,7 @@ impl Exec {
         }
     }
 
-    /// Returns the properties of a kernel on the device. They are zero if the backend does not
-    /// report them.
+    /// Returns the properties of a kernel on the device; zeros if the backend does not report them.
     pub fn kernel_properties(&self, kernel: &UserKernel) -> Result<KernelProperties> {
         if let Some(known) = kernel.properties.get() {
             return Ok(*known);
@@ -394,7 +394,8 @@ impl Exec {
         if let Some(info) = compiled.interface.info {
             shutdown::check(compiled.device)?;
             let mut error = std::ptr::null_mut();
-            // SAFETY: a live kernel of this device, and valid places for the answers.
+            // SAFETY: a live kernel of this device, and pointers that are valid for writing the
+            // answers.
             let code =
                 unsafe { info(compiled.device.handle, compiled.raw, &mut reported, &mut error) };
             host_table::check("info", code, error)?;
@@ -407,19 +408,20 @@ impl Exec {
         Ok(*kernel.properties.get_or_init(|| properties))
     }
 
-    /// Makes an input accessible to kernels. If elements lie before the first one, and the device's
-    /// language has no pointers into the middle of a buffer, it returns a row-major copy.
+    /// Returns an input in a form that kernels can access. It is copied to row-major order if some
+    /// of its elements lie before the first and the device's language has no pointers into the
+    /// middle of a buffer.
     pub fn reachable(&self, operand: &Operand<'_>) -> Result<Option<Value>> {
         let before = operand.value.strides.iter().zip(operand.shape).any(|(s, n)| *s < 0 && *n > 1);
         let pointers = self.languages().iter().any(|l| l == "cuda-c" || l == "msl");
         if before && !pointers { self.contiguous(operand) } else { Ok(None) }
     }
 
-    /// Submits a launch: `grid` groups of `group` threads, with `shared` bytes of shared memory for
-    /// each group. A grid of size zero does nothing.
+    /// Gives a launch to the stream: `grid` groups of `group` threads, with `shared` bytes of
+    /// shared memory for each group. A grid of size zero does nothing.
     ///
     /// # Errors
-    /// [`Error::Value`] if the kernel does not allow the group or the shared memory.
+    /// [`Error::Value`] for a group size or a size of shared memory that the kernel cannot have.
     pub fn launch(
         &self,
         kernel: &UserKernel,
@@ -463,8 +465,8 @@ impl Exec {
         let written = writes.iter().map(|t| &*t.value.buffer);
         self.enqueue(read, written, |stream| {
             let mut error = std::ptr::null_mut();
-            // SAFETY: the launch and all it points at are valid for the call, the kernel is alive,
-            // and this thread holds the stream's lock.
+            // SAFETY: the launch and everything it points at are valid for the call, the kernel is
+            // alive, and this thread holds the stream's lock.
             let code = unsafe { launch(self.device.handle, stream, raw, &launched, &mut error) };
             let failed = |e: Error| match e {
                 Error::Memory(_) => e,
@@ -476,7 +478,7 @@ impl Exec {
         Ok(())
     }
 
-    /// Uploads the constants among the arguments.
+    /// Uploads the constants among the arguments to the device. Returns them with their lengths.
     fn upload(&self, arguments: &[Argument<'_>]) -> Result<Uploaded> {
         let mut uploaded = SmallVec::new();
         for argument in arguments {
@@ -489,13 +491,14 @@ impl Exec {
         Ok(uploaded)
     }
 
-    /// Converts the arguments to the ABI. Tensor arguments point into the first list.
+    /// Converts the arguments to the contract's form. Arguments that are tensors point into the
+    /// first list.
     fn describe(
         &self,
         arguments: &[Argument<'_>],
         constants: &Uploaded,
     ) -> (Vec<Tensor>, SmallVec<[abi::KernelArgument; 16]>) {
-        // Reserve the final length, so that addresses do not change.
+        // Reserve the full capacity, so that the addresses stay valid.
         let mut tensors = Vec::<Tensor>::with_capacity(arguments.len());
         let mut values = SmallVec::new();
         let mut constants = constants.iter();

@@ -5,21 +5,22 @@ use super::KernelSource;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// Limit on the lines of a source that an error shows. Of a longer source, it shows the lines
-/// around the errors.
+/// The most source lines that an error shows. Of a longer source, it shows the lines around the
+/// errors.
 const MOST_LINES: usize = 60;
 const AROUND: usize = 4;
 
 /// The whole source of a kernel.
 pub(super) struct FullSource {
     pub whole: String,
-    /// Name of the user's part in compiler messages.
+    /// The name of the user's part in compilers' messages.
     label: String,
-    /// Number of lines before the user's part, if the language cannot restart the count of lines.
+    /// The number of lines before the user's source, if the language cannot restart the count of
+    /// lines.
     before: usize,
 }
 
-/// Returns true if the language has C's preprocessor.
+/// Returns true if the language has the C preprocessor.
 fn has_lines(language: &str) -> bool {
     language != "wgsl"
 }
@@ -49,7 +50,8 @@ impl FullSource {
         FullSource { whole, label, before }
     }
 
-    /// Formats the compiler's log with line numbers of the user's source, and quotes the lines.
+    /// Returns the compiler's log, with line numbers of the user's source, followed by the user's
+    /// lines.
     pub fn explain(&self, log: &str, source: &str) -> String {
         let lines: Vec<&str> = source.lines().collect();
         let mut named = BTreeSet::new();
@@ -92,7 +94,7 @@ fn number(text: &str) -> Option<(usize, &str)> {
     text[..end].parse().ok().map(|n| (n, &text[end..]))
 }
 
-/// Finds the lines that a log names as `label:3:` or `label(3)`.
+/// Returns the lines that a log names as `label:3:` or `label(3)`.
 fn named_after<'a>(log: &'a str, label: &'a str) -> impl Iterator<Item = usize> + 'a {
     log.match_indices(label).filter_map(move |(at, _)| {
         let rest = log[at + label.len()..].trim_start_matches('"');
