@@ -1,9 +1,9 @@
-//! Number formats of less than 16 bits, and the meaning of their bits. A single set of rules covers
-//! all formats, by their widths, bias and special values.
+//! Number formats of less than 16 bits. One set of rules decodes and encodes all of them, given
+//! their widths, bias and special values.
 //!
-//! Conversions are bitwise identical to those of the package `ml_dtypes`: to the nearest number,
-//! ties to even. Numbers that are too large become infinity, NaN or the largest number, depending
-//! on the format.
+//! Conversions give bitwise the same results as the package `ml_dtypes`: they round to the nearest
+//! number, and ties to even. Depending on the format, numbers beyond the largest become infinity,
+//! NaN or the largest number.
 
 use super::{Dtype, FloatInfo};
 use ultramarine_abi::dlpack::{DLDataType, flag, type_code as code};
@@ -11,16 +11,16 @@ use ultramarine_abi::dlpack::{DLDataType, flag, type_code as code};
 /// The special values of a format in addition to finite numbers, and their codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Special {
-    /// Infinities and NaNs with the highest exponent, as in IEEE 754.
+    /// Infinities and NaNs have the highest exponent, as in IEEE 754.
     Ieee,
-    /// Finite numbers, and a NaN with all bits set.
+    /// All codes are finite, except those with all bits set after the sign, which are NaN.
     Nan,
-    /// Finite numbers, and a NaN in place of the negative zero.
+    /// All codes are finite, except that the code of negative zero is the NaN.
     NanForZero,
-    /// Finite numbers, unsigned and without zero. All bits set mean NaN.
+    /// All codes are finite and positive, without zero, except that all bits set is the NaN.
     Unsigned,
-    /// Finite numbers only. NaN becomes zero (of the opposite sign), and numbers that are too large
-    /// become the largest number.
+    /// All codes are finite. NaN becomes zero with the opposite sign, and too large numbers become
+    /// the largest number.
     Finite,
 }
 
@@ -37,21 +37,21 @@ pub struct Format {
 /// The layout of numbers in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Packing {
-    /// One number per byte.
+    /// Each number takes a byte.
     Byte,
-    /// Without gaps. The first number is in the lowest bits.
+    /// Numbers are stored without gaps, the first in the lowest bits.
     Packed,
-    /// Two numbers in a byte, which counts as one element.
+    /// Two numbers are in a byte, which counts as one element.
     Pair,
 }
 
-/// A dtype that only stores numbers: the format of a number, and the layout of several numbers.
+/// A dtype that only stores numbers: the format of a number, and the layout of several.
 /// [`Dtype::storage`] returns it.
 #[derive(Clone, Copy, Debug)]
 pub struct Storage {
-    /// How a number is encoded.
+    /// The encoding of a number.
     pub format: Format,
-    /// How numbers are laid out in bytes.
+    /// The layout of numbers in bytes.
     pub packing: Packing,
     dl: u8,
 }
@@ -105,8 +105,8 @@ impl Dtype {
         }
     }
 
-    /// Returns true if the dtype only stores numbers of at most 8 bits, which `Array::astype`
-    /// converts. It does not support arithmetic.
+    /// Returns true if the dtype only stores numbers, of 8 bits or less. They are converted by
+    /// `Array::astype`, and have no arithmetic.
     #[inline]
     pub const fn is_storage(self) -> bool {
         self as usize >= Dtype::ALL.len()
@@ -147,7 +147,7 @@ impl Dtype {
     #[inline]
     pub const fn bytes_of(self, elements: usize) -> usize {
         match self.storage() {
-            // Count whole groups of 8 first, then the remainder, so that nothing overflows.
+            // Count whole groups of 8 first and then the rest, so that nothing overflows.
             Some(s) if matches!(s.packing, Packing::Packed) => {
                 let bits = s.format.bits() as usize;
                 elements / 8 * bits + (elements % 8 * bits).div_ceil(8)
@@ -169,8 +169,8 @@ impl Dtype {
         })
     }
 
-    /// Returns the flag that a DLPack tensor of this dtype needs: elements of less than 8 bits are
-    /// padded to a byte each. 0 for other dtypes.
+    /// Returns the flag that a DLPack tensor of this dtype needs in addition to its type: the flag
+    /// for elements of less than 8 bits that are padded to a byte each. Returns 0 for other dtypes.
     #[inline]
     pub const fn dl_flags(self) -> u64 {
         match self.storage() {
@@ -206,7 +206,7 @@ impl Format {
         if self.is_signed() { 1 << (self.bits() - 1) } else { 0 }
     }
 
-    /// The code of the largest number.
+    /// Returns the code of the largest number.
     const fn largest(self) -> u32 {
         let all = (1 << (self.exponent + self.mantissa)) - 1;
         match self.special {
@@ -220,7 +220,7 @@ impl Format {
         ((1 << self.exponent) - 1) << self.mantissa
     }
 
-    /// The code of NaN. `negative` is the sign of the value.
+    /// Returns the code of NaN, given the sign of the number that became NaN.
     const fn nan(self, negative: bool) -> u32 {
         let sign = if negative { self.sign_bit() } else { 0 };
         match self.special {
@@ -232,7 +232,8 @@ impl Format {
         }
     }
 
-    /// Returns the limits of the format. `dtype` becomes their dtype. See [`finfo`](super::finfo).
+    /// Returns the limits of the format. `dtype` is the dtype in the result. See
+    /// [`finfo`](super::finfo).
     pub fn limits(self, dtype: Dtype) -> FloatInfo {
         let max = self.decode(self.largest()) as f64;
         let lowest = if self.is_signed() { 1 - self.bias } else { -self.bias };
@@ -247,7 +248,7 @@ impl Format {
         }
     }
 
-    /// Returns the number of a code. Bits above those of the format are ignored.
+    /// Decodes a number. Bits above the format's are ignored.
     pub fn decode(self, code: u32) -> f32 {
         let magnitude = code & (self.sign_bit().wrapping_sub(1) & ((1 << self.bits()) - 1));
         let negative = code & self.sign_bit() != 0;
@@ -262,7 +263,7 @@ impl Format {
         let value = special.unwrap_or_else(|| {
             let (field, fraction) =
                 (magnitude >> self.mantissa, magnitude & ((1 << self.mantissa) - 1));
-            // The lowest field is for subnormal numbers, which have the exponent of the next field.
+            // The exponent field 0 has the subnormal numbers, with the same exponent as field 1.
             let (field, whole) = match self.special {
                 Special::Unsigned => (field, 1),
                 _ => (field.max(1), if field > 0 { 1 << self.mantissa } else { 0 }),
@@ -273,14 +274,14 @@ impl Format {
         if negative { -value } else { value }
     }
 
-    /// Returns the code of the nearest number, ties to even. A number beyond the largest one
-    /// becomes infinity, NaN or the largest number, depending on the format.
+    /// Returns the code of the nearest number, ties to even. Depending on the format, a number
+    /// beyond the largest becomes infinity, NaN or the largest number.
     pub fn encode(self, value: f32) -> u32 {
         let (bits, negative) = (value.to_bits() & 0x7fff_ffff, value.is_sign_negative());
         if bits > 0x7f80_0000 {
             return self.nan(negative);
         }
-        // The format has no sign and no zero, so only positive numbers can be encoded.
+        // The format has no sign and no zero, so only positive numbers can be represented.
         if self.special == Special::Unsigned && (negative || bits == 0) {
             return self.nan(negative);
         }
@@ -297,13 +298,14 @@ impl Format {
         }
     }
 
-    /// Returns the code of the nearest positive number, as if exponents were unlimited. `bits` are
-    /// those of a float32 that is neither negative nor NaN.
+    /// Returns the code of the nearest positive number, as if the exponent were unlimited. `bits`
+    /// are those of a float32 that is not negative and not NaN.
     fn magnitude(self, bits: u32) -> u32 {
         if bits == 0x7f80_0000 {
             return u32::MAX;
         }
-        // value = whole * 2^(exponent - 23), whole with the leading 1 of normal numbers in bit 23.
+        // value = whole * 2^(exponent - 23), where bit 23 of `whole` is the leading 1 of normal
+        // numbers.
         let (field, fraction) = (bits >> 23, bits & 0x7f_ffff);
         let (exponent, whole) = match field {
             0 => (-126, fraction),
@@ -317,9 +319,9 @@ impl Format {
         let (half, odd) = ((1u32 << shift) >> 1, whole >> shift & 1);
         let rounded = (whole + (half - 1) + odd) >> shift;
         if unsigned {
-            // Rounded to 1, or to 2 if the next power of two is nearer. A value below all powers is
-            // rounded to 0 or 1 of the second power, because the format has no zero, only the
-            // lowest power.
+            // `rounded` is 1, or 2 if the next power of two is nearer. For a number below all
+            // powers it is 0 or 1. The format has no zero, so such a number becomes the lowest
+            // power.
             return (above + rounded).saturating_sub(1);
         }
         (above << self.mantissa) + rounded

@@ -1,4 +1,4 @@
-//! Error messages, which know the line of the program that caused the error.
+//! Messages of errors. A message can know the line of the program that caused the error.
 
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::fmt;
@@ -6,7 +6,7 @@ use std::ops::Deref;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The message of an error. If backtraces are on (`RUST_BACKTRACE=1`), its `Debug` form, which
+/// The text of an error. If backtraces are enabled (`RUST_BACKTRACE=1`), its `Debug` form, which
 /// `main` and `unwrap` print, ends with the line of the program that made the call.
 ///
 /// ```
@@ -17,8 +17,8 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub struct Message {
     text: String,
-    /// `None` if backtraces are off, so that errors cost nothing extra. Names and lines of frames
-    /// are resolved only when they are printed.
+    /// `None` if backtraces are disabled, which then costs nothing. Names and lines of frames are
+    /// resolved only when they are shown.
     backtrace: Option<Arc<Backtrace>>,
 }
 
@@ -32,25 +32,25 @@ impl<T: Into<String>> From<T> for Message {
 }
 
 impl Message {
-    /// Makes a message without a line of the program. Use it for errors that are caught, because
-    /// capturing a backtrace for each takes time.
+    /// Makes a message without a line of the program. It suits errors that are caught, because a
+    /// backtrace for each would take long.
     #[cold]
     pub fn without_line(text: String) -> Message {
         Message { text, backtrace: None }
     }
 
-    /// Returns a message with another text and the same line.
+    /// Returns the message with another text and the same line.
     #[must_use]
     pub fn map(self, f: impl FnOnce(String) -> String) -> Message {
         Message { text: f(self.text), ..self }
     }
 
-    /// Returns the program's line as `file:line:column`, from the first frame outside this library.
-    /// `None` if backtraces or the program's debug information are off, and for errors of
-    /// background work.
+    /// Returns the line of the program as `file:line:column`: the line of the first frame outside
+    /// of this library. `None` if backtraces are disabled or the program has no debug information,
+    /// and for errors of background work.
     pub fn line(&self) -> Option<String> {
         let backtrace = self.backtrace.as_ref()?.to_string();
-        // The crates of this library are siblings. Their sources do not belong to the program.
+        // The crates of this library lie side by side. Their sources do not count as the program's.
         let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent()?;
         line_in(&backtrace, &std::env::current_dir().ok()?, crates).map(str::to_owned)
     }
@@ -94,18 +94,19 @@ impl PartialEq<&str> for Message {
     }
 }
 
-/// Returns the place of the program's first frame in the text of a backtrace, where a frame's place
-/// is a line `at file:line:column`. Names are not sufficient, because inlined functions may appear
-/// without their crates. Files in `here` are shown relative to it.
+/// Finds the program's first frame in a backtrace's text, and returns its location. The text has a
+/// location in a line `at file:line:column`. (Names of functions do not suffice, because the names
+/// of inlined functions may lack the crate.) Files in `here` are shown relative to it.
 fn line_in<'a>(backtrace: &'a str, here: &Path, crates: &Path) -> Option<&'a str> {
-    // The source of Rust's library: not installed, installed by rustup, or installed by Debian.
+    // Paths of Rust's own library: if its sources are not installed, if rustup installed them, or
+    // if Debian did.
     let is_rusts = |place: &str| {
         place.starts_with("/rustc/")
             || place.contains("/rustlib/src/rust/library/")
             || place.starts_with("/usr/src/rustc-")
     };
     let is_programs = |place: &&str| {
-        // Libraries that cargo downloaded, and C code.
+        // Exclude libraries that cargo has fetched, and C code.
         let fetched = place.contains("/registry/src/");
         if is_rusts(place) || fetched || !place.contains(".rs:") {
             return false;

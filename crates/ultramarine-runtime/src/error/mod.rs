@@ -1,4 +1,4 @@
-//! The error type of all crates.
+//! The library's error type.
 
 mod message;
 
@@ -9,20 +9,21 @@ use std::sync::Arc;
 /// The result of a fallible call, with this crate's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// An error. The variant is its kind; each kind has its exception in Python. The text names the
-/// operation, and the offending shapes, dtypes or values. Under `RUST_BACKTRACE=1`, the `Debug`
-/// form, which `main` and `unwrap` print, also has the line of the program ([`Message::line`]).
+/// An error. The variant is the kind of the error; each kind has its exception in Python. The text
+/// names the operation and the offending shapes, dtypes or values. With `RUST_BACKTRACE=1` its
+/// `Debug` form, which `main` and `unwrap` print, also has the line of the program
+/// ([`Message::line`]).
 #[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// An argument has an invalid value: for example shapes that cannot be broadcast, an empty
-    /// reduction, or arrays on different devices. Python: `ValueError`.
+    /// An argument has an invalid value: shapes that cannot be broadcast, an empty reduction, mixed
+    /// devices. Python: `ValueError`.
     #[error("{0}")]
     Value(Message),
     /// An argument has the wrong type. Python: `TypeError`.
     #[error("{0}")]
     Type(Message),
-    /// An axis or index out of range. Python: `IndexError`.
+    /// An axis or index is out of range. Python: `IndexError`.
     #[error("{0}")]
     Index(Message),
     /// Memory cannot be exported or imported as requested. Python: `InterchangeError`, which is a
@@ -42,12 +43,12 @@ pub enum Error {
     /// The operating system refused to open or write a file ([`Error::io_kind`]). Python: `RuntimeError`.
     #[error("{what}: {source}")]
     Io {
-        /// The file, and the attempted operation.
+        /// The file, and the attempted action.
         what: String,
-        /// The system's reason.
+        /// The system's error.
         source: Arc<std::io::Error>,
     },
-    /// The unchanged error of a function that was passed to a transform; see [`Error::other`].
+    /// The error of a function that was passed to a transform, unchanged: see [`Error::other`].
     #[error("{0}")]
     Other(Arc<dyn std::error::Error + Send + Sync>),
     /// The array depends on an operation that failed earlier.
@@ -55,7 +56,7 @@ pub enum Error {
     Poisoned {
         /// The operation that failed.
         op: &'static str,
-        /// The reason for the failure.
+        /// The error of that operation.
         cause: Arc<Error>,
     },
 }
@@ -70,8 +71,8 @@ fn poisoned(op: &str, cause: &Error) -> String {
     }
 }
 
-/// A readable text, and the line if it is known, because `main` and `unwrap` print the `Debug`
-/// form.
+/// Prints the message, and the line if it is known, because `main` and `unwrap` print errors with
+/// `Debug`.
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{self}")?;
@@ -80,7 +81,7 @@ impl fmt::Debug for Error {
 }
 
 impl Error {
-    /// The message of the first cause, if it is an error of this library.
+    /// Returns the message of the first cause, if the cause is an error of this library.
     fn message(&self) -> Option<&Message> {
         match self.root() {
             Error::Value(text)
@@ -94,7 +95,7 @@ impl Error {
         }
     }
 
-    /// Returns the original failure of an error: that of the operation on which an array's other
+    /// Returns the first cause of an error: the failure of the operation on which an array's other
     /// operations depend.
     pub fn cause(error: &Arc<Error>) -> &Arc<Error> {
         let mut cause = error;
@@ -140,8 +141,8 @@ impl Error {
         Error::Runtime(format!("[{op}] {text}").into())
     }
 
-    /// Wraps a caller's own error as [`Error::Other`], for functions that are passed to a
-    /// transform. [`std::error::Error::source`] returns the wrapped error.
+    /// Wraps an error of the caller as [`Error::Other`], for functions that are passed to a
+    /// transform. [`std::error::Error::source`] returns it.
     pub fn other(error: impl std::error::Error + Send + Sync + 'static) -> Self {
         Error::Other(Arc::new(error))
     }
@@ -185,7 +186,7 @@ macro_rules! bail {
     };
 }
 
-/// Returns an error like [`bail!`] if a condition does not hold: `ensure!(condition, op, "text {}",
+/// Returns an error like [`bail!`] if a condition is false: `ensure!(condition, op, "text {}",
 /// values)`.
 #[doc(hidden)]
 #[macro_export]

@@ -1,4 +1,4 @@
-//! Validates a plugin's ABI info against this process and the plugin's file, and formats it for
+//! A plugin's ABI info: validation against this process and the plugin's file, and its text for
 //! reports.
 
 use super::cpu_features;
@@ -10,7 +10,8 @@ use ultramarine_abi::{BackendAbiInfo, DeviceIdentity, identity, inline_str};
 /// The properties of a plugin, from its ABI info: name, versions, target and features.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackendProperties {
-    /// True if the file's note holds them. Otherwise the plugin's code was called.
+    /// True if the info comes from the file's note. False if the plugin's code had to be called for
+    /// it.
     pub from_note: bool,
     /// Name.
     pub name: String,
@@ -22,17 +23,17 @@ pub struct BackendProperties {
     pub abi: (u16, u16),
     /// Version of DLPack.
     pub dlpack: (u16, u16),
-    /// Size of its function table.
+    /// Size in bytes of the plugin's function table.
     pub table_size: u32,
-    /// DLPack's number of its device type.
+    /// DLPack's number of the plugin's device type.
     pub device_type: i32,
     /// Target triple.
     pub target: String,
     /// Compiler.
     pub compiler: String,
-    /// Processor features that it needs.
+    /// Processor features that the plugin needs.
     pub cpu_features: String,
-    /// Sanitizers of its build, as text.
+    /// Sanitizers that the plugin was built with, in words.
     pub sanitizers: String,
 }
 
@@ -58,7 +59,7 @@ impl BackendProperties {
 /// The properties of a physical device, as a plugin's score function reports them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceProperties {
-    /// Its name; may be empty.
+    /// The device's name; may be empty.
     pub name: String,
     /// Bytes of memory; 0 if unknown.
     pub memory: u64,
@@ -86,7 +87,7 @@ impl DeviceProperties {
     }
 }
 
-/// Checks that this process can use a plugin with this ABI info, from a file of this name.
+/// Validates that this process can use a plugin with this ABI info from a file with this name.
 pub(super) fn validate(info: &BackendAbiInfo, file: &FileName, host: &Host) -> Result<(), Reason> {
     negotiate::check_for(host, info).map_err(|m| match (info.abi_major, info.abi_minor) {
         // No contract has this version. UM_DEFINE_BACKEND keeps the ABI info in the note, whose bytes are 0 once it is removed.
@@ -121,12 +122,12 @@ fn code_of(mismatch: &Mismatch) -> Code {
         Mismatch::Sanitizer { .. } => Code::Sanitizer,
         Mismatch::DeviceType { .. } => Code::DeviceType,
         Mismatch::Name { .. } | Mismatch::Variant { .. } => Code::BadName,
-        // The remaining mismatches are about tables.
+        // All other mismatches concern tables.
         _ => Code::TableDiffers,
     }
 }
 
-/// Checks that the note and the entry point report the same ABI info.
+/// Validates that the note and the entry point report the same ABI info.
 pub(super) fn validate_note(
     note: &BackendAbiInfo,
     reported: &BackendAbiInfo,

@@ -1,5 +1,5 @@
-//! Validates a plugin's headers before it is opened as a library: its machine, its length, and the
-//! note with its ABI info. Only headers and notes are read.
+//! Validation of a plugin's headers before it is opened as a library: its machine, its length, and
+//! the note with its ABI info. Only headers and notes are read.
 
 use super::reason::{Code, Reason};
 use super::segments;
@@ -36,7 +36,7 @@ const MACHINES: &[(Machine, &str)] = &[
     (elf::EM_S390, "s390x"),
 ];
 
-/// The format of libraries on this system.
+/// The format of this system's libraries.
 const FORMAT: BinaryFormat = if cfg!(windows) {
     BinaryFormat::Pe
 } else if cfg!(target_vendor = "apple") {
@@ -45,7 +45,7 @@ const FORMAT: BinaryFormat = if cfg!(windows) {
     BinaryFormat::Elf
 };
 
-/// The ABI info in a library's note, if it has one.
+/// Returns the ABI info in a library's note, if there is one.
 pub(super) fn read(file: &File) -> Result<Option<BackendAbiInfo>, Reason> {
     read_from(&ReadCache::new(file))
 }
@@ -64,7 +64,8 @@ fn read_from<R: ReadCacheOps>(cache: &ReadCache<R>) -> Result<Option<BackendAbiI
         (FileKind::Elf32, BinaryFormat::Elf) => of_elf::<elf::FileHeader32<Endianness>, _>(cache),
         (FileKind::MachO64, BinaryFormat::MachO) => of_section(cache, "__ultramarine"),
         (FileKind::Pe64, BinaryFormat::Pe) => of_section(cache, note::PE_SECTION),
-        // A file for several processors: the system selects a part, and no note is read.
+        // A file for several processors. The system picks the part for this processor, and no note
+        // is read.
         (FileKind::MachOFat32 | FileKind::MachOFat64, BinaryFormat::MachO) => Ok(None),
         _ => foreign(),
     }
@@ -81,7 +82,7 @@ fn unknown_kind<R: ReadCacheOps>(cache: &ReadCache<R>) -> String {
     }
 }
 
-/// Returns true if a file begins with text, like a source or a script.
+/// Returns true if a file begins with text, like source code or a script.
 fn is_text<R: ReadCacheOps>(cache: &ReadCache<R>, length: u64) -> bool {
     let start = cache.read_bytes_at(0, length.min(256)).unwrap_or_default();
     let plain = |b: &u8| matches!(b, b'\t' | b'\n' | b'\r' | 0x20..=0x7e | 0x80..);
@@ -107,8 +108,8 @@ where
     }
     let segments = header.program_headers(endian, cache).map_err(|e| cut(&e.to_string()))?;
     for segment in segments.iter().filter(|s| s.p_type(endian) == elf::PT_LOAD) {
-        // Check the headers, because the system maps what they say, and an access after the end of
-        // the file would kill the process.
+        // The system maps the ranges in the headers. Access to a mapped page after the end of the
+        // file would kill the process.
         let (start, size): (u64, u64) =
             (segment.p_offset(endian).into(), segment.p_filesz(endian).into());
         let end = start.saturating_add(size);
@@ -127,7 +128,7 @@ where
             if note.name() != owner() || note.n_type(endian).0 != note::TYPE {
                 continue;
             }
-            // Linkers may put the same note into two overlapping segments.
+            // Linkers may put one note into two overlapping segments, so accept equal notes.
             let info = decode(note.desc())?;
             if found.is_some_and(|f| f != info) {
                 return Err(Reason::new(Code::NoteDamaged, "it has two notes that differ"));
@@ -165,7 +166,7 @@ fn machine(theirs: Machine, is_64: bool, big: bool) -> Result<(), Reason> {
     Err(Reason::new(Code::Machine, text))
 }
 
-/// On other systems, a section holds the plain struct.
+/// On the other systems, a section holds the bare struct.
 fn of_section<R: ReadCacheOps>(
     cache: &ReadCache<R>,
     name: &str,
@@ -189,7 +190,8 @@ fn of_section<R: ReadCacheOps>(
     }
 }
 
-/// Decodes the struct in a note: as many bytes as its size says, and then zeros.
+/// Decodes the struct in a note: copies as many bytes as the struct says it has, and leaves the
+/// rest zero.
 fn decode(bytes: &[u8]) -> Result<BackendAbiInfo, Reason> {
     let damaged = |text: String| Reason::new(Code::NoteDamaged, text);
     let size = match bytes.first_chunk::<4>() {
@@ -200,10 +202,11 @@ fn decode(bytes: &[u8]) -> Result<BackendAbiInfo, Reason> {
         let text = format!("its note claims {size} bytes and holds {}", bytes.len());
         return Err(damaged(text));
     }
-    // SAFETY: all-zero is a valid BackendAbiInfo, as is any pattern: it has integers only.
+    // SAFETY: all-zero is a valid BackendAbiInfo. So is any other pattern, because it has integers
+    // only.
     let mut info: BackendAbiInfo = unsafe { std::mem::zeroed() };
     let n = size.min(size_of::<BackendAbiInfo>());
-    // SAFETY: both are valid for n bytes, and the struct takes any.
+    // SAFETY: both are valid for n bytes, and any bytes are a valid struct.
     unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), (&raw mut info).cast::<u8>(), n) };
     Ok(info)
 }
@@ -214,7 +217,7 @@ mod tests {
     use std::io::Cursor;
     use ultramarine_abi::ElfNote;
 
-    /// Makes a library that consists of a header, two segments and a note.
+    /// A minimal library with a note: header, two segments, note.
     fn library() -> (Vec<u8>, BackendAbiInfo) {
         let info = BackendAbiInfo::here("tiny", 2);
         let note = ElfNote::new(info);
@@ -278,7 +281,8 @@ mod tests {
                 survived += usize::from(read_bytes(&changed) == Ok(Some(info)));
             }
         }
-        // Many of the bytes do not matter, but some changes have to be detected.
+        // Changes of many bytes have no effect here, but there must be bytes whose changes are
+        // detected.
         assert!(survived > 0 && survived < 5 * bytes.len());
     }
 }

@@ -1,8 +1,8 @@
-//! Features of the processor, by their names in compilers.
+//! Features of the processor, by the names that compilers use for them.
 
 use super::reason::{Code, Reason};
 
-/// Makes a function that checks whether the processor has a feature.
+/// Makes the function that checks if the processor has a feature.
 macro_rules! detect {
     ($test:ident: $($names:literal)|* ; $($feature:tt $(= $($also:literal)*)? ,)*) => {
         fn detect(name: &str) -> Option<bool> {
@@ -15,8 +15,8 @@ macro_rules! detect {
     };
 }
 
-// The first name of a row is Rust's, and the others are those of C compilers. The names before the
-// rows are features of every processor of the architecture.
+// The first name in a row is Rust's name of a feature; the others are those of C compilers. The
+// names before the rows are features that every processor of the architecture has.
 #[cfg(any(target_arch = "x86_64", target_arch = "x86"))]
 detect! { is_x86_feature_detected: "x86-64" | "cmov" | "mmx";
     "fxsr", "sse", "sse2", "sse3", "ssse3", "sse4.1", "sse4.2", "sse4a", "popcnt", "aes", "pclmulqdq" = "pclmul",
@@ -38,9 +38,9 @@ fn detect(_: &str) -> Option<bool> {
     None
 }
 
-/// Matrix tiles, which stable Rust does not detect. The system must also grant access to their
-/// state. On Linux a program has to request access, so a plugin that needs tiles does so in its
-/// init.
+/// Matrix tiles, which stable Rust's std does not detect. The operating system must also permit
+/// their state. On Linux a program asks for this permission, so a plugin that needs tiles asks in
+/// its init.
 #[cfg(target_arch = "x86_64")]
 fn tiles(name: &str) -> Option<bool> {
     use std::arch::x86_64::{__cpuid, __cpuid_count};
@@ -58,14 +58,15 @@ fn tiles(_: &str) -> Option<bool> {
     None
 }
 
-/// Levels of an architecture, each with the features that the previous level does not have.
+/// Levels of an architecture. Each row has the features that the level adds to the one before it.
 const LEVELS: &[(&str, &[&str])] = &[
     ("x86-64-v2", &["cmpxchg16b", "popcnt", "sse3", "ssse3", "sse4.1", "sse4.2"]),
     ("x86-64-v3", &["avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave"]),
     ("x86-64-v4", &["avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"]),
 ];
 
-/// Checks that this processor has each feature of a list, separated by spaces or commas.
+/// Validates that this processor has each feature of a list. The list is separated by spaces or
+/// commas.
 pub(super) fn validate(features: &str) -> Result<(), Reason> {
     let mut missing = Vec::new();
     for name in features.split([' ', ',', '\t']).filter(|n| !n.is_empty()) {

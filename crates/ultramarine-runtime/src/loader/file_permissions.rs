@@ -1,6 +1,6 @@
-//! Validates a plugin's file before it is opened as a library. It must be a regular file that
-//! belongs to the user or to root, and that other users cannot write to or replace. Groups are
-//! trusted, because an administrator chooses their members.
+//! Validation of a plugin's file before it is opened as a library. It must be a regular file that
+//! belongs to the user or to root. Users in general must not be able to write to it or to replace
+//! it. Groups are trusted, because their members are chosen.
 
 use super::reason::{Code, Reason};
 use super::state::FileId;
@@ -15,14 +15,14 @@ const MOST_LINKS: usize = 40;
 /// A file that may be opened as a library.
 #[derive(Debug)]
 pub(super) struct ValidatedFile {
-    /// Its path without links.
+    /// Its path with all links resolved.
     pub real: PathBuf,
     pub file: File,
     pub id: FileId,
 }
 
-/// Validates a file and opens it for reading. If `explicit`, the user named the file, and any user
-/// may own it.
+/// Validates a file and opens it for reading. If `explicit` is true, the caller named the file, and
+/// any user may own it.
 pub(super) fn validate(path: &Path, explicit: bool) -> Result<ValidatedFile, Reason> {
     let real = path.canonicalize().map_err(|e| unreadable(path, &e))?;
     let found = real.metadata().map_err(|e| unreadable(path, &e))?;
@@ -31,7 +31,7 @@ pub(super) fn validate(path: &Path, explicit: bool) -> Result<ValidatedFile, Rea
         return Err(Reason::new(Code::NotRegular, text));
     }
     let file = File::open(&real).map_err(|e| unreadable(path, &e))?;
-    // Use the opened file, because the path may have changed.
+    // Take the metadata from the opened file, because the path may have changed.
     let metadata = file.metadata().map_err(|e| unreadable(path, &e))?;
     let id = permissions(path, &real, &metadata, explicit)?;
     Ok(ValidatedFile { real, file, id })
@@ -76,7 +76,8 @@ fn kind(metadata: &Metadata) -> &'static str {
 
 #[cfg(not(unix))]
 fn permissions(_: &Path, real: &Path, _: &Metadata, _: bool) -> Result<FileId, Reason> {
-    // Windows keeps permissions in lists that std does not read; the path tells files apart.
+    // On Windows, permissions are in access control lists, which std does not read. The path
+    // identifies the file.
     use std::hash::{DefaultHasher, Hash, Hasher};
     let mut hasher = DefaultHasher::new();
     real.hash(&mut hasher);
@@ -95,7 +96,8 @@ fn permissions(
         let text = format!("all users can write to it (mode {:o})", metadata.mode() & 0o7777);
         return Err(Reason::new(Code::WritableFile, text));
     }
-    // Each place from which a link leads on is as important as where it ends.
+    // Check the directory of each link in the chain, because anyone who can replace a link can
+    // change where it leads.
     let mut step = path.to_owned();
     for _ in 0..MOST_LINKS {
         if let Some(parent) = step.parent() {
@@ -122,8 +124,9 @@ fn permissions(
 #[cfg(unix)]
 const OTHERS_WRITE: u32 = 0o002;
 
-/// The directory itself must not be everybody's, sticky or not: a file could be put there under a name
-/// that is not yet taken. In one further up, stickiness keeps what is there from being replaced.
+/// The directory itself must not be writable by everybody, sticky or not, because a file could be
+/// put there under a name that is not taken yet. For a directory further up, the sticky bit
+/// suffices: it prevents the replacement of existing entries.
 #[cfg(unix)]
 fn directory(directory: &Path) -> Result<(), Reason> {
     use std::os::unix::fs::MetadataExt;

@@ -1,4 +1,4 @@
-//! An open plugin: its entry points, and the information that is available before init.
+//! An open plugin: its entry points, and the information that they return before init.
 
 use super::reason::{Code, Reason};
 use crate::backend::start::{Guarded, MOST_DEVICES};
@@ -10,10 +10,10 @@ use ultramarine_abi::{
     DeviceIdentity, inline_str, negotiate, status, symbol,
 };
 
-/// Limit on the devices that a score function describes. Further devices are only counted.
+/// The most devices that a score may describe. Further devices are only counted.
 const DESCRIBED: usize = 64;
 
-/// An open plugin. Its code stays mapped until the process ends, even if it is not used, because
+/// An open plugin. Its code stays mapped until the process ends, even if the plugin is not used:
 /// constructors and the score function may have started threads or registered exit handlers.
 pub(super) struct Plugin {
     info: BackendAbiInfoFn,
@@ -52,7 +52,7 @@ impl Plugin {
         // SAFETY: all-zero is a valid BackendAbiInfo.
         let mut place = Guarded::<BackendAbiInfo>::new(unsafe { std::mem::zeroed() });
         place.value.size = room;
-        // SAFETY: the place is valid, and contains its size.
+        // SAFETY: the pointer is valid for writing, and the struct has its size in it.
         let code = unsafe { (self.info)(place.place()) };
         let garbage = |text: String| Reason::new(Code::InfoGarbage, text);
         if code != status::OK {
@@ -67,11 +67,12 @@ impl Plugin {
                 "its ABI info says that it wrote {written} bytes into {room}"
             )));
         }
-        // SAFETY: the struct begins with its size, which does not exceed the room.
+        // SAFETY: the struct begins with its size, which is at most the size of its memory.
         unsafe { abi::read_sized(&place.value) }.ok_or_else(|| garbage("no ABI info".to_owned()))
     }
 
-    /// Calls the score function: the plugin's suitability for this machine, and the devices that it found.
+    /// Calls the score function. Returns the plugin's score on this machine, and the devices that
+    /// it found.
     pub fn score(&self) -> Result<(u32, Vec<DeviceIdentity>), Reason> {
         let Some(score) = self.score else { return Ok((abi::DEFAULT_SCORE, Vec::new())) };
         // SAFETY: all-zero is a valid DeviceIdentity.
@@ -88,7 +89,7 @@ impl Plugin {
             devices: devices.place().cast(),
             reason: [0; 256],
         });
-        // SAFETY: the places are valid, and contain their sizes.
+        // SAFETY: the pointers are valid for writing, and the structs have their sizes in them.
         let code = unsafe { score(place.place()) };
         let garbage = |text: String| Err(Reason::new(Code::ScoreGarbage, text));
         if !place.is_whole() || !devices.is_whole() {
@@ -123,7 +124,7 @@ impl Plugin {
         Ok((scored.score, devices.value[..n].to_vec()))
     }
 
-    /// The entry point that starts it.
+    /// Returns the entry point that starts the plugin.
     pub fn init(&self) -> BackendInit {
         self.init
     }
@@ -136,15 +137,15 @@ unsafe fn lookup<F: Copy>(library: &Library, name: &std::ffi::CStr) -> Option<F>
     unsafe { library.get::<F>(name.to_bytes_with_nul()) }.ok().map(|symbol| *symbol)
 }
 
-/// Opens a library. All symbols are bound at once, so that missing symbols are reported here and
-/// not during work. The plugin's symbols stay local. `RTLD_DEEPBIND` is not used, because then
-/// plugin and host would use different allocators.
+/// Opens the library with `RTLD_NOW` and `RTLD_LOCAL`. All symbols are bound at once, so that
+/// missing ones are detected here and not in the middle of work; and the plugin's symbols stay
+/// private. `RTLD_DEEPBIND` is not used, because the plugin could then use another allocator than
+/// the process.
 #[cfg(unix)]
 fn open(real: &Path) -> Result<Library, Reason> {
     use libloading::os::unix;
     // SAFETY: constructors of the file run. The user or the administrator put the library into a
-    // directory for backends. It is built for this machine and, if it has a note, for this
-    // processor.
+    // directory for backends. It is for this machine and, if it has a note, for this processor.
     unsafe { unix::Library::open(Some(real), unix::RTLD_NOW | unix::RTLD_LOCAL) }
         .map(Library::from)
         .map_err(|e| refused(real, &message(&e)))
@@ -152,11 +153,11 @@ fn open(real: &Path) -> Result<Library, Reason> {
 
 #[cfg(not(unix))]
 fn open(real: &Path) -> Result<Library, Reason> {
-    // SAFETY: its DllMain runs, under the same conditions as constructors on other systems.
+    // SAFETY: its DllMain runs. The reasons are the same as on other systems.
     unsafe { Library::new(real) }.map_err(|e| refused(real, &message(&e)))
 }
 
-/// Returns the system's message, without the text that libloading adds.
+/// Returns the system's message without the text that libloading adds.
 fn message(error: &libloading::Error) -> String {
     let source = std::error::Error::source(error);
     source.map_or_else(|| error.to_string(), ToString::to_string)
@@ -164,7 +165,7 @@ fn message(error: &libloading::Error) -> String {
 
 fn refused(real: &Path, message: &str) -> Reason {
     let reason = Reason::new(Code::OpenFailed, format!("it cannot be opened: {message}"));
-    // glibc: "libfoo.so.1: cannot open shared object file: No such file or directory".
+    // glibc's message: "libfoo.so.1: cannot open shared object file: No such file or directory".
     let missing = message.split_once(": cannot open shared object file").map(|(name, _)| name);
     match missing.filter(|name| std::path::Path::new(name) != real) {
         Some(name) => reason.with_remedy(format!("install the package with the library {name}")),
@@ -191,12 +192,12 @@ fn sanitizers() -> u32 {
         (c"__msan_init", sanitizer::MEMORY),
     ];
     let this = Library::from(libloading::os::unix::Library::this());
-    // SAFETY: the symbol is looked up, but not used.
+    // SAFETY: the symbol is only looked up, and not used.
     let found = |name| unsafe { lookup::<*const ()>(&this, name) }.is_some();
     runtimes.into_iter().filter(|(name, _)| found(name)).fold(0, |bits, (_, bit)| bits | bit)
 }
 
-/// On this system, sanitizers cannot be detected.
+/// On other systems, sanitizers cannot be detected.
 #[cfg(not(unix))]
 fn sanitizers() -> u32 {
     0

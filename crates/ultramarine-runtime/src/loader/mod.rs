@@ -44,24 +44,24 @@ use pipeline::{Found, Wanted};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A filter of [`LoadOptions`]. A backend is loaded only if it returns true.
+/// A filter of [`LoadOptions`]: a backend is loaded only if the filter returns true.
 pub type Filter<'a> = dyn Fn(&Offer) -> Result<bool> + 'a;
 
-/// Options of [`load_all`], which select the backends to load. By default, all backends that can
-/// run here are loaded.
+/// Options of [`load_all`]: which of the backends that can run on this machine are loaded. The
+/// default is all of them.
 #[derive(Clone, Copy, Default)]
 pub struct LoadOptions<'a> {
     /// Globs. One must match `name` or `name-variant`. `None` allows all.
     pub allowed: Option<&'a [&'a str]>,
     /// Globs. None may match `name` or `name-variant`.
     pub blocked: &'a [&'a str],
-    /// Called for each backend that can run, before the best backend of each name is chosen, and
-    /// before any is initialised. It must not load backends.
+    /// Called for each backend that can run on this machine, before the best of each name is chosen
+    /// and before any is initialised. It must not load backends.
     pub filter: Option<&'a Filter<'a>>,
     /// If true, a device that several backends serve is listed for each of them.
     pub duplicates: bool,
-    /// If true, each candidate is first tried in a child process. `None` uses the environment
-    /// variable `ULTRAMARINE_BACKEND_PROBE`.
+    /// True tries each candidate in a child process first. If `None`, the environment variable
+    /// `ULTRAMARINE_BACKEND_PROBE` decides.
     pub probe: Option<bool>,
 }
 
@@ -77,15 +77,16 @@ impl std::fmt::Debug for LoadOptions<'_> {
     }
 }
 
-/// True if all backends that can be found are loaded, or if the program loads backends itself.
+/// True if all backends that can be found have been loaded, or if the program loads backends
+/// itself.
 static DONE: AtomicBool = AtomicBool::new(false);
 
 /// Loads the best backend of each name in the [`search_paths`]. Their devices are appended to the
-/// existing ones, in descending order of scores. [`report`] has the reasons why other files were
-/// left out. After this call, nothing is loaded automatically.
+/// existing ones, in the order of falling scores. [`report`] has the reasons why other backends
+/// were left out. After this call, no backends are loaded automatically.
 ///
 /// # Errors
-/// [`Error::Value`] for a malformed glob; [`Error::Runtime`] if it is called in a filter.
+/// [`Error::Value`] for a malformed glob; [`Error::Runtime`] if the call comes from a filter.
 pub fn load_all(options: &LoadOptions<'_>) -> Result<Vec<BackendInfo>> {
     let wanted = Wanted::new(options)?;
     let registration = Registration::begin()?;
@@ -137,9 +138,9 @@ fn one_of(places: &[String]) -> String {
     }
 }
 
-/// Loads one file, from any directory that other users cannot write to. Any user may own the file.
-/// The devices are appended to the existing ones. A file that is loaded already is not loaded
-/// again.
+/// Loads one file. Its directory must not be writable by everybody, but the file may belong to any
+/// user. The backend's devices are appended to the existing ones. A file that is loaded already is
+/// not loaded again.
 ///
 /// # Errors
 /// [`Error::Runtime`] with the reason, which is also in the [`report`].
@@ -163,7 +164,7 @@ pub fn load(path: impl AsRef<Path>) -> Result<BackendInfo> {
     }))
 }
 
-/// Loads the backends that can be found, when a device is first needed.
+/// Loads the backends that can be found. Called when a device is first needed.
 #[inline]
 pub fn autoload() {
     if !DONE.load(Ordering::Acquire) {
@@ -171,8 +172,8 @@ pub fn autoload() {
     }
 }
 
-/// Returns true if the next request for a GPU loads backends: the program has not loaded any, and
-/// `ULTRAMARINE_BACKEND_AUTOLOAD` allows it.
+/// Returns true if the next request for a GPU loads backends. This is the case if the program has
+/// loaded none itself and `ULTRAMARINE_BACKEND_AUTOLOAD` allows it.
 pub fn loads_by_itself() -> bool {
     !DONE.load(Ordering::Acquire) && !off()
 }

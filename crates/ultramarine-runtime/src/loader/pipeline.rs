@@ -1,4 +1,4 @@
-//! The stages of a load, from files to registered backends, in order.
+//! The stages of a load, in their order, from files to registered backends.
 
 use super::abi_compatibility::{self, BackendProperties, DeviceProperties};
 use super::library::{self, Plugin};
@@ -19,7 +19,8 @@ use std::time::Instant;
 use ultramarine_abi::negotiate::Host;
 use ultramarine_abi::{BackendAbiInfo, DeviceIdentity};
 
-/// A backend that can run here, before it is initialised. A [`Filter`](super::Filter) gets it.
+/// A backend that can run on this machine and is not initialised yet. A [`Filter`](super::Filter)
+/// gets it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Offer {
     /// Its file.
@@ -34,7 +35,7 @@ pub struct Offer {
     pub devices: Vec<DeviceProperties>,
 }
 
-/// A file to examine.
+/// A file that the loader has to examine.
 pub(super) struct Found {
     pub path: PathBuf,
     pub rule: Rule,
@@ -69,7 +70,7 @@ impl<'a> Wanted<'a> {
         })
     }
 
-    /// Loads all backends, with the settings of the environment.
+    /// Returns the options that load everything the environment allows.
     pub fn all() -> Wanted<'a> {
         Wanted { probe: probe::is_requested(), ..Wanted::default() }
     }
@@ -95,7 +96,8 @@ impl<'a> Wanted<'a> {
     }
 }
 
-/// Finds the candidates in the search directories. If `name` is given, only those of that name.
+/// Returns the candidates in the search directories. If `name` is given, only the candidates with
+/// that name.
 pub(super) fn found(name: Option<&str>) -> Vec<Found> {
     let mut all = Vec::new();
     let mut directories: Vec<Directory> = Vec::new();
@@ -126,20 +128,20 @@ pub(super) fn found(name: Option<&str>) -> Vec<Found> {
     all
 }
 
-/// Returns the backend that was loaded from a file, even under another file name.
+/// Returns the backend that was loaded from a file, even if the file was loaded under another name.
 pub(super) fn loaded_file(path: &Path) -> Option<BackendInfo> {
     let id = file_permissions::validate(path, true).ok()?.id;
     let name = state::lock().loaded.iter().find(|(i, _)| *i == id)?.1.clone();
     registry::loaded(&name)
 }
 
-/// A candidate during a load.
+/// A candidate during the load.
 struct LoadAttempt {
     record: Candidate,
     id: Option<FileId>,
     /// Set once the candidate has passed the validation that runs none of its code.
     checked: Option<Checked>,
-    /// Set once the candidate is open, validated and scored.
+    /// The open plugin, once it is validated and scored.
     plugin: Option<(Plugin, BackendAbiInfo)>,
     identities: Vec<DeviceIdentity>,
 }
@@ -150,7 +152,7 @@ struct Checked {
     note: Option<BackendAbiInfo>,
 }
 
-/// Runs a stage of an attempt, and measures its time.
+/// Runs a stage of an attempt and adds up its time.
 fn stage<T>(
     attempt: &mut LoadAttempt,
     stage: Stage,
@@ -227,8 +229,8 @@ impl LoadAttempt {
     }
 }
 
-/// Runs the stages that run none of the candidate's code: name, permissions, header and filters.
-/// `None` if it was left out.
+/// Runs the stages that execute none of the candidate's code: name, permissions, header and
+/// filters. Returns `None` if the candidate was left out.
 fn validate_file(
     attempt: &mut LoadAttempt,
     wanted: &Wanted<'_>,
@@ -322,7 +324,7 @@ fn open_and_score(
     None
 }
 
-/// Checks that the file, and other backends of its name, are not in use.
+/// Checks that neither the file nor another backend with its name is loaded already.
 fn unloaded(name: &FileName, id: FileId) -> Result<(), Reason> {
     if let Some((_, loaded)) = state::lock().loaded.iter().find(|(i, _)| *i == id) {
         let text = format!("the file is loaded already, as backend {loaded}");
@@ -358,7 +360,8 @@ fn apply_filter(attempt: &mut LoadAttempt, filter: &Filter<'_>) -> Result<(), Re
     }
 }
 
-/// Starts the remaining candidates in descending order of scores. For each name, until one starts.
+/// Starts the remaining candidates in the order of falling scores. For each name, stops at the
+/// first one that starts.
 fn start_best(
     registration: &Registration,
     attempts: &mut [LoadAttempt],
@@ -366,8 +369,8 @@ fn start_best(
 ) -> Vec<BackendInfo> {
     let mut order: Vec<usize> =
         (0..attempts.len()).filter(|i| attempts[*i].plugin.is_some()).collect();
-    // The sort is stable: of candidates with equal scores, the one that was found first comes
-    // first.
+    // The sort is stable: among equal scores, the candidate that was found first, in an earlier
+    // directory, comes first.
     order.sort_by_key(|i| std::cmp::Reverse(attempts[*i].record.score));
     let mut loaded: Vec<BackendInfo> = Vec::new();
     for i in order {
@@ -408,7 +411,7 @@ fn outscored(attempt: &LoadAttempt, best: &BackendInfo) -> Reason {
     Reason::new(Code::Outscored, text)
 }
 
-/// Checks that some of the candidate's devices may not be served yet. Otherwise it need not start.
+/// Checks that some of its devices may not be served yet. Otherwise the candidate need not start.
 fn served(attempt: &LoadAttempt, wanted: &Wanted<'_>) -> Result<(), Reason> {
     let all = !attempt.identities.is_empty() && attempt.identities.iter().all(registry::serves);
     if all && !wanted.duplicates { Err(duplicate()) } else { Ok(()) }
@@ -422,7 +425,7 @@ fn duplicate() -> Reason {
 const SAY_WHY: &str =
     "return a reason from ultramarine_backend_init: um_fail(host, error, UM_ERROR, \"...\")";
 
-/// Calls init, checks the table, and registers the devices.
+/// Calls init, checks the table that it filled, and registers its devices.
 fn launch(
     registration: &Registration,
     attempt: &LoadAttempt,
@@ -433,7 +436,7 @@ fn launch(
     let refused = |refusal: StartError| match refusal {
         StartError::Failed(error) => {
             let reason = Reason::new(Code::InitFailed, format!("init: {error}"));
-            // The usual remedy refers to the message.
+            // If init gave a message, the message has the remedy.
             let mute = reason.text.contains(MUTE);
             if mute { reason.with_remedy(SAY_WHY) } else { reason }
         }

@@ -1,9 +1,10 @@
-//! Tries candidates in child processes, so that a candidate that crashes or hangs does no harm.
+//! Trying candidates in child processes, so that a candidate that crashes or hangs does no harm to
+//! this process.
 //!
-//! The child is a new process, because a fork of a process with threads can run little code. It is
-//! a program that calls [`probe_here`]. It reports each stage before it begins, and its verdict at
-//! the end, in lines of its standard output that begin with [`MARK`]. Other output of plugins is
-//! ignored.
+//! The child is a new process that calls [`probe_here`], because a fork of a process with threads
+//! could execute very little. The child reports each stage before the stage begins, and its verdict
+//! at the end. It writes them on lines of its standard output that begin with [`MARK`]; other
+//! output of a plugin is ignored.
 
 use super::reason::{Code, Reason};
 use super::report::{self, Outcome, Stage};
@@ -20,20 +21,21 @@ use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 const MARK: &str = "ultramarine-probe: ";
-/// Limit on the simultaneous children.
+/// The most children at one time.
 const AT_ONCE: usize = 8;
 
 /// True if this process is a child that reports its progress.
 static CHILD: AtomicBool = AtomicBool::new(false);
 
-/// Sets the command that tries a file in a child process: a program and its first arguments. The
-/// path of the file is added as the last argument. `None` uses `ultramarine-probe`, from
-/// `ULTRAMARINE_PROBE` or beside the library (or the program that it is linked into).
+/// Sets the command that tries a file in a child process: a program and its first arguments, to
+/// which the file's path is appended. `None` means `ultramarine-probe`: the path in
+/// `ULTRAMARINE_PROBE`, or the program beside the library (or beside the program that the library
+/// is linked into).
 pub fn set_probe_command(command: Option<Vec<OsString>>) {
     state::lock().probe_command = command.filter(|c| !c.is_empty());
 }
 
-/// Sets the time limit of a child process. The default is ten seconds.
+/// Sets the time that one child process may take. The default is ten seconds.
 pub fn set_probe_timeout(limit: Duration) {
     state::lock().probe_timeout = limit;
 }
@@ -43,12 +45,12 @@ pub(super) fn is_requested() -> bool {
     std::env::var_os("ULTRAMARINE_BACKEND_PROBE").is_some_and(|v| v == "1")
 }
 
-/// In the child: loads a file, reports the result, and ends the process at once, so that exit
-/// handlers of the plugin do not run.
+/// Called in the child: loads a file, reports the verdict, and ends the process at once, so that
+/// none of the plugin's exit handlers run.
 pub fn probe_here(path: &Path) {
     CHILD.store(true, Ordering::Relaxed);
     #[cfg(unix)]
-    // SAFETY: the limit is valid. A crash is expected here, and should leave no core file.
+    // SAFETY: a valid limit. A crash is possible here, and must not leave a core file.
     unsafe {
         libc::setrlimit(libc::RLIMIT_CORE, &libc::rlimit { rlim_cur: 0, rlim_max: 0 })
     };
@@ -67,7 +69,7 @@ pub fn probe_here(path: &Path) {
     std::process::exit(0);
 }
 
-/// Reports the next stage to the parent, in a child process.
+/// In a child process, reports the next stage to the parent.
 pub(super) fn progress(stage: Stage) {
     if CHILD.load(Ordering::Relaxed) {
         write_line(stage.name());
@@ -76,7 +78,7 @@ pub(super) fn progress(stage: Stage) {
 
 fn write_line(line: &str) {
     let mut out = std::io::stdout().lock();
-    // Ignore failures: the parent may have ended.
+    // Ignore failed writes, because the parent may have ended.
     let _ = writeln!(out, "{MARK}{line}").and_then(|()| out.flush());
 }
 
@@ -87,8 +89,8 @@ pub(super) struct Verdict {
     pub result: Result<(), (Stage, Reason)>,
 }
 
-/// Probes files, several at a time. Each is given by the path under which it was found, and its
-/// real path.
+/// Probes files, several at a time. Each file is given by the path under which it was found and its
+/// resolved path.
 pub(super) fn run_all(files: &[(PathBuf, PathBuf)]) -> Vec<Verdict> {
     let command = match command() {
         Ok(command) => command,
@@ -115,7 +117,7 @@ pub(super) fn run_all(files: &[(PathBuf, PathBuf)]) -> Vec<Verdict> {
     };
     std::thread::scope(|scope| {
         for _ in 1..files.len().min(AT_ONCE) {
-            // If a thread cannot be started, fewer threads do the work.
+            // If a thread cannot be started, the other threads do its work.
             let _ = std::thread::Builder::new().spawn_scoped(scope, work);
         }
         work();
@@ -140,7 +142,7 @@ fn probe_file(
         return known.map_err(|reason| (Stage::Probe, reason));
     }
     let result = run_child(command, path, limit);
-    // Cache only verdicts about the file itself, because the machine's devices may change.
+    // Only verdicts about the file itself are cached, because the machine's devices may change.
     let own = match &result {
         Ok(()) => Some(None),
         Err((_, r)) if matches!(r.code, Code::ProbeCrashed | Code::ProbeHung) => Some(Some(r)),
@@ -203,14 +205,14 @@ fn run_child(command: &[OsString], path: &Path, limit: Duration) -> Result<(), (
             Err(RecvTimeoutError::Disconnected) => break,
         }
     }
-    // It closed its output without a verdict, probably because it ended.
+    // The child closed its output without an answer, most likely because it has ended.
     match child.end(deadline) {
         Some(status) => Err(crashed(stage, status)),
         None => Err(hung(stage, limit)),
     }
 }
 
-/// Parses the child's verdict. `Err(None)` if the line is not a verdict.
+/// Parses the child's verdict. `Err(None)` means that the line is not a verdict.
 fn answer(line: &str) -> Result<(), Option<(Stage, Reason)>> {
     let reported: Value = serde_json::from_str(line).map_err(|_| None)?;
     if reported["outcome"] == Outcome::Loaded.name() {
@@ -274,12 +276,11 @@ fn name_of(signal: i32) -> &'static str {
     }
 }
 
-/// A child process, with a flag that is set once it has ended. The child and its own children are
-/// killed when this is dropped.
+/// A child, and if it has ended. Dropping this kills the child and its own children.
 struct Guard(Child, bool);
 
 impl Guard {
-    /// Waits for its end.
+    /// Waits for the end of the child.
     fn end(&mut self, deadline: Instant) -> Option<ExitStatus> {
         let mut pause = Duration::from_micros(200);
         loop {
@@ -302,8 +303,8 @@ impl Drop for Guard {
             return;
         }
         #[cfg(unix)]
-        // SAFETY: this is the process group of a child that has not been waited for, so its number
-        // is still in use.
+        // SAFETY: the child has not been waited for, so its process group cannot belong to another
+        // process.
         unsafe {
             libc::kill(-(self.0.id() as i32), libc::SIGKILL)
         };
@@ -323,7 +324,7 @@ fn command() -> Result<Vec<OsString>, Reason> {
     let program = format!("ultramarine-probe{}", std::env::consts::EXE_SUFFIX);
     let own = own_file().unwrap_or_default();
     let beside = own.parent().unwrap_or(Path::new("/"));
-    // Cargo puts tests into `deps`, a subdirectory of the programs' directory.
+    // Cargo puts tests into `deps`, one directory below the programs.
     let above = beside.parent().filter(|_| beside.ends_with("deps"));
     [Some(beside), above]
         .into_iter()

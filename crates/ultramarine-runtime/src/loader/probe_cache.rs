@@ -12,11 +12,11 @@ use xxhash_rust::xxh3::Xxh3;
 
 /// Version of the probe. It is incremented when the probe changes, which invalidates older results.
 const VERSION: u64 = 1;
-/// Number of files at which the cache is cleared. Machines usually have fewer.
+/// The cache is cleared when it has this many files. No machine has as many.
 const MOST: usize = 4096;
 
-/// Returns the key of a file: its content, its name and the ABI version. Apart from the machine, a
-/// verdict depends on nothing else.
+/// Returns the key of a file, made from its content, its name and this version of the contract.
+/// Apart from the machine, a verdict depends on nothing else.
 pub(super) fn key(path: &Path, real: &Path) -> Option<String> {
     let mut file = File::open(real).ok()?;
     let mut hasher = Xxh3::new();
@@ -47,14 +47,15 @@ pub(super) struct ProbeCache {
 }
 
 impl ProbeCache {
-    /// Reads the cache from the user's cache directory. A file that cannot be read counts as empty.
+    /// Reads the cache from the user's cache directory. If the cache cannot be read, it counts as
+    /// empty.
     pub fn open() -> ProbeCache {
         let Some(place) = place() else { return ProbeCache::default() };
         let files = std::fs::read(&place).ok().and_then(|bytes| files(&bytes)).unwrap_or_default();
         ProbeCache { place: Some(place), files, changed: false }
     }
 
-    /// Returns the verdict on a file, if it is known.
+    /// Returns the verdict on a file, if it is cached.
     pub fn get(&self, key: &str) -> Option<Result<(), Reason>> {
         let known = self.files.get(key)?;
         if known == "good" {
@@ -81,7 +82,7 @@ impl ProbeCache {
         self.changed = true;
     }
 
-    /// Writes the cache to disk, atomically. If that fails, the probes are repeated next time.
+    /// Writes the cache to disk atomically. If that fails, the probes are repeated next time.
     pub fn save(self) {
         let Some(place) = self.place.filter(|_| self.changed) else { return };
         if let Some(directory) = place.parent() {

@@ -1,5 +1,5 @@
-//! The load report: the candidates, the stages that they reached, and the reasons why candidates
-//! were left out.
+//! The load report: the candidates, the stages that they reached, and the reasons why they were
+//! left out.
 
 use super::abi_compatibility::{BackendProperties, DeviceProperties};
 use super::reason::Reason;
@@ -22,12 +22,12 @@ macro_rules! named_enum {
         }
 
         impl $type {
-            /// Its name in the JSON report.
+            /// Returns the name in the JSON report.
             pub fn name(self) -> &'static str {
                 match self { $($type::$variant => $name,)* }
             }
 
-            /// Returns the variant of a name.
+            /// Returns the value with a name.
             pub fn named(name: &str) -> Option<$type> {
                 match name { $($name => Some($type::$variant),)* _ => None }
             }
@@ -36,40 +36,40 @@ macro_rules! named_enum {
 }
 
 named_enum! {
-    /// The stage that a candidate reached.
+    /// The stages of a load. A candidate's stage is the last one that it reached.
     Stage:
-    /// Checking whether the file may be opened.
+    /// Validation of the file: its type, owner and permissions.
     File "file",
-    /// Reading its headers and its note.
+    /// Validation of the file's headers and its note.
     Note "note",
-    /// Applying the globs.
+    /// Matching the name against the globs.
     Filter "filter",
     /// Trying it in a child process.
     Probe "probe",
-    /// Opening it as a library.
+    /// Opening the file as a library.
     Open "open",
-    /// Checking its ABI info.
+    /// Checking the plugin's ABI info.
     Abi "abi",
-    /// Querying its score.
+    /// Calling the plugin's score function.
     Score "score",
     /// Applying the caller's filter.
     Callback "callback",
-    /// Choosing the best candidate of its name.
+    /// Choosing the best candidate of each name.
     Choice "choice",
-    /// Calling its init, and opening its devices.
+    /// Calling the plugin's init, and opening its devices.
     Init "init",
-    /// In use.
+    /// Registered and in use.
     Registered "registered",
 }
 
 named_enum! {
     /// The outcome of a candidate.
     Outcome:
-    /// In use.
+    /// Loaded and in use.
     Loaded "loaded",
-    /// Left out, although nothing is wrong with it.
+    /// Left out, although nothing is wrong with the candidate.
     Skipped "skipped",
-    /// Left out because something is wrong with it.
+    /// Left out because something is wrong with the candidate.
     Rejected "rejected",
 }
 
@@ -82,7 +82,7 @@ pub fn show_report() {
     REPORTED.store(true, Ordering::Relaxed);
 }
 
-/// A file that the loader examined, the stage that it reached, and the outcome.
+/// A file that the loader examined, the last stage that it reached, and its outcome.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Candidate {
     /// The file.
@@ -105,11 +105,11 @@ pub struct Candidate {
     pub score: Option<u32>,
     /// The devices that its score function reported.
     pub found_devices: Vec<DeviceProperties>,
-    /// True if it is the best of its name.
+    /// True if the candidate is the best of its name.
     pub winner: bool,
-    /// Its devices, by their global names.
+    /// The backend's devices, by their global names.
     pub devices: Vec<Device>,
-    /// Time spent on it.
+    /// Time spent on the candidate.
     pub milliseconds: f64,
 }
 
@@ -120,8 +120,7 @@ pub struct Directory {
     pub path: PathBuf,
     /// The reason why it was searched.
     pub rule: Rule,
-    /// The number of files whose names follow the scheme for backends, or the reason why the
-    /// directory cannot be read.
+    /// The number of files in it that are named like backends, or the reason why it cannot be read.
     pub found: Result<usize, String>,
 }
 
@@ -131,8 +130,8 @@ pub struct Directory {
 pub struct Report {
     /// The directories.
     pub directories: Vec<Directory>,
-    /// The candidates, in the order in which they were found. A candidate that was examined again
-    /// is listed with the last result, unless it is in use.
+    /// The candidates, in the order in which they were found. If a candidate was examined several
+    /// times, this has the last time, unless the candidate is in use.
     pub candidates: Vec<Candidate>,
 }
 
@@ -296,8 +295,8 @@ impl Candidate {
         self.reason = Some(reason);
     }
 
-    /// Writes its line to the log. If a caller named the file, the caller gets the reason as an
-    /// error, so the line has a lower level.
+    /// Writes the candidate's line to the log. If the caller named the file, it gets the reason as
+    /// an error, so the line has the level `Info`.
     pub(super) fn log(&self) {
         let level = |reason: &Reason| match &self.rule {
             Rule::Explicit => Level::Info,
@@ -332,7 +331,7 @@ impl Candidate {
             .then_some((WITHOUT_NOTE, KEEP_NOTE))
     }
 
-    /// Adds it to the report.
+    /// Adds the candidate to the report.
     pub(super) fn record(self) {
         let mut state = state::lock();
         match state.candidates.iter_mut().find(|c| c.path == self.path) {

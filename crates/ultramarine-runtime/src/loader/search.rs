@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use ultramarine_abi::negotiate;
 
-/// If set, only these directories are searched.
+/// The variable with the directories to search. If it is set, no other directories are searched.
 const PATH_VARIABLE: &str = "ULTRAMARINE_BACKEND_PATH";
 /// The directory that was set when the library was built.
 const BUILT_IN: Option<&str> = option_env!("ULTRAMARINE_BACKEND_DIR");
@@ -14,17 +14,18 @@ const BUILT_IN: Option<&str> = option_env!("ULTRAMARINE_BACKEND_DIR");
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Rule {
-    /// The environment variable `ULTRAMARINE_BACKEND_PATH`.
+    /// The environment variable `ULTRAMARINE_BACKEND_PATH` has the directory.
     Environment,
-    /// `ULTRAMARINE_BACKEND_DIR` when the library was built.
+    /// `ULTRAMARINE_BACKEND_DIR` had the directory when the library was built.
     BuiltIn,
-    /// `backends/` beside the library (or the program, if it is linked into it).
+    /// The directory is `backends/` beside the library, or beside the program that the library is
+    /// linked into.
     Beside,
-    /// Added by [`add_search_directory`], with its description.
+    /// [`add_search_directory`] added the directory, with this description.
     Added(String),
-    /// Set by [`set_search_paths`].
+    /// [`set_search_paths`] set the directory.
     Set,
-    /// Named in a call.
+    /// The caller named the file.
     Explicit,
 }
 
@@ -50,7 +51,7 @@ pub struct SearchPath {
     pub rule: Rule,
 }
 
-/// Returns the current search directories for backends, in order.
+/// Returns the directories that are currently searched for backends, in order.
 ///
 /// Environment variables are ignored if the process has more privileges than its user. Relative
 /// paths are ignored too, so the working directory is never searched.
@@ -77,16 +78,16 @@ fn with_rule(paths: impl Iterator<Item = PathBuf>, rule: &Rule) -> Vec<SearchPat
     paths.filter(|p| p.is_absolute()).map(|path| SearchPath { path, rule: rule.clone() }).collect()
 }
 
-/// Replaces the search directories. Relative paths are resolved against the current working
-/// directory. `None` restores the default rules.
+/// Sets the directories to search from now on, in place of all others. Relative paths are resolved
+/// against the current working directory. `None` restores the default rules.
 pub fn set_search_paths(paths: Option<Vec<PathBuf>>) {
     let absolute = |p: PathBuf| std::path::absolute(&p).unwrap_or(p);
     state::lock().set = paths.map(|all| all.into_iter().map(absolute).collect());
 }
 
-/// Adds a directory after those of the rules. The report shows `why`. It has no effect while the
-/// environment or [`set_search_paths`] determines the directories. Relative directories, and those
-/// that are in the list already, are not added.
+/// Adds a directory after those of the default rules. The report shows `why`. The directory has no
+/// effect while the environment or [`set_search_paths`] sets the directories. A directory that is
+/// relative, or was added already, is ignored.
 pub fn add_search_directory(path: impl Into<PathBuf>, why: &str) {
     let path = path.into();
     let mut state = state::lock();
@@ -112,14 +113,14 @@ fn beside() -> Option<PathBuf> {
     own_file()?.parent().map(|dir| dir.join("backends"))
 }
 
-/// Returns the file of the library, or of the program that it is linked into.
+/// Returns the path of the library, or of the program that it is linked into.
 pub(super) fn own_file() -> Option<PathBuf> {
     #[cfg(unix)]
     {
         use std::os::unix::ffi::OsStrExt;
         // SAFETY: all-zero is a valid Dl_info.
         let mut found: libc::Dl_info = unsafe { std::mem::zeroed() };
-        // SAFETY: an address of this code, and a valid place for the result.
+        // SAFETY: an address of this code, and a pointer that is valid for writing.
         let known = unsafe { libc::dladdr(own_file as *const libc::c_void, &mut found) };
         if known != 0 && !found.dli_fname.is_null() {
             // SAFETY: the string belongs to the system's loader, is NUL-terminated, and lives as
@@ -135,7 +136,7 @@ pub(super) fn own_file() -> Option<PathBuf> {
     std::env::current_exe().ok()
 }
 
-/// Name and variant in a file's name.
+/// The name and variant in a file's name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FileName {
     pub name: String,
@@ -143,8 +144,8 @@ pub(super) struct FileName {
 }
 
 impl FileName {
-    /// Parses the name of a library with the right prefix and ending. `Err` if the rest of the name
-    /// is invalid. `None` for other files.
+    /// Parses the name of a library. Returns `None` for a file without the right prefix and
+    /// extension, and `Err` if the rest of the name is invalid.
     pub fn of(path: &Path) -> Option<Result<FileName, ()>> {
         let bytes = path.file_name()?.as_encoded_bytes();
         let prefix = format!("{}ultramarine-", std::env::consts::DLL_PREFIX);
@@ -153,7 +154,7 @@ impl FileName {
             .strip_suffix(std::env::consts::DLL_SUFFIX.as_bytes())?;
         let Ok(rest) = std::str::from_utf8(rest) else { return Some(Err(())) };
         let (name, variant) = match rest.split_once('-') {
-            // A dash must be followed by a variant.
+            // After a dash there has to be a variant.
             Some((_, "")) => return Some(Err(())),
             Some((name, variant)) => (name, variant),
             None => (rest, ""),
@@ -166,18 +167,18 @@ impl FileName {
         )
     }
 
-    /// `name` or `name-variant`.
+    /// Returns `name` or `name-variant`.
     pub fn full(&self) -> String {
         full_name(&self.name, &self.variant)
     }
 }
 
-/// `name` or `name-variant`.
+/// Returns `name` or `name-variant`.
 pub(super) fn full_name(name: &str, variant: &str) -> String {
     if variant.is_empty() { name.to_owned() } else { format!("{name}-{variant}") }
 }
 
-/// Returns the files of a directory whose names follow the scheme for backends, sorted by name.
+/// Returns the files of a directory that are named like backends, sorted by name.
 pub(super) fn files(directory: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut found: Vec<PathBuf> = std::fs::read_dir(directory)?
         .filter_map(|entry| entry.ok().map(|e| e.path()))

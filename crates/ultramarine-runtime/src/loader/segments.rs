@@ -1,5 +1,6 @@
-//! Validates the program headers of an ELF library before the system maps them. The system's loader
-//! trusts them: a segment with a wrong address, or without a required right, would end the process.
+//! Validation of an ELF library's program headers before the system maps them. The system's loader
+//! trusts the headers: a segment at a wrong address or without a needed permission would kill the
+//! process.
 
 use object::elf;
 use object::read::ReadRef;
@@ -8,10 +9,10 @@ use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
 /// The end of a process's address space.
 const LAST_ADDRESS: u64 = 1 << 47;
 
-/// Code may be executable without being readable.
+/// Executable segments need not be readable.
 const READABLE: u32 = elf::PF_R.0 | elf::PF_X.0;
 
-/// A range of memory that is filled from the file.
+/// A range of memory and the part of the file that fills it.
 struct Segment {
     kind: elf::ProgramType,
     flags: u32,
@@ -39,13 +40,13 @@ impl Segment {
         self.address.saturating_add(self.in_memory)
     }
 
-    /// Returns true if the segment contains this memory, at the same distance from the segment's
+    /// Returns true if a range of memory lies in this segment, at the same distance from its
     /// beginning as in the file.
     fn holds(&self, offset: u64, address: u64, in_file: u64, in_memory: u64) -> bool {
         let within = |begin: u64, size: u64, from: u64, length: u64| {
             begin >= from && begin.saturating_add(size) <= from.saturating_add(length)
         };
-        // Zeros in memory have no bytes in the file.
+        // Zero-initialised memory has no place in the file.
         let filled = in_file == 0
             || within(offset, in_file, self.offset, self.in_file)
                 && offset - self.offset == address.wrapping_sub(self.address);
@@ -53,7 +54,8 @@ impl Segment {
     }
 }
 
-/// Validates the program headers of a library, and compares them with its sections, if it has any.
+/// Validates the program headers of a library: their consistency, and their agreement with the
+/// sections, if there are any.
 pub(super) fn validate<'a, H: FileHeader, R: ReadRef<'a>>(
     header: &H,
     endian: H::Endian,
@@ -88,11 +90,12 @@ pub(super) fn validate<'a, H: FileHeader, R: ReadRef<'a>>(
     }
     let parts = [elf::PT_DYNAMIC, elf::PT_TLS, elf::PT_GNU_EH_FRAME, elf::PT_GNU_RELRO];
     for part in all.iter().filter(|s| parts.contains(&s.kind)) {
-        // For memory that becomes read-only, the system uses only the address.
+        // For memory that is made read-only after relocation, the system uses only the address
+        // range.
         let constant = part.kind == elf::PT_GNU_RELRO;
         let of_file = if constant { 0 } else { part.in_file.min(part.in_memory) };
-        // Zeros of thread-local memory are elsewhere, and read-only memory ends at a page. A
-        // segment may end where the part itself begins.
+        // Zero-initialised thread-local memory lies elsewhere. Memory that becomes read-only ends
+        // with a page. A segment may end where the zero-initialised part begins.
         let around = loaded.iter().any(|s| {
             let end = s.end().checked_next_multiple_of(s.align.max(1)).unwrap_or(u64::MAX);
             let fits = part.kind == elf::PT_TLS || part.end() <= end;
@@ -106,7 +109,8 @@ pub(super) fn validate<'a, H: FileHeader, R: ReadRef<'a>>(
     sections(header, endian, data, &loaded)
 }
 
-/// Checks that all sections that belong in memory are mapped, with their rights.
+/// Validates that all sections that belong into memory are mapped, with the permissions that they
+/// need.
 fn sections<'a, H: FileHeader, R: ReadRef<'a>>(
     header: &H,
     endian: H::Endian,
@@ -143,7 +147,7 @@ mod tests {
     use super::*;
     use object::Endianness;
 
-    /// Returns this program, which has everything that a library has, and the position of its
+    /// Returns this program, which has the same headers as a library, and the location of its
     /// program headers.
     fn program() -> (Vec<u8>, usize, usize) {
         let bytes = std::fs::read(std::env::current_exe().unwrap()).unwrap();
@@ -159,8 +163,8 @@ mod tests {
         validate(header, Endianness::Little, bytes)
     }
 
-    /// Replaces eight bytes in each segment of a kind, one after the other, and checks that each
-    /// result is refused.
+    /// Changes a field of eight bytes in each segment of a kind, one segment after the other.
+    /// Returns true if all changed programs are refused.
     fn refused(kind: u32, field: usize, number: u64) -> bool {
         let (bytes, table, count) = program();
         let headers = (0..count).map(|i| table + 56 * i);
@@ -202,13 +206,13 @@ mod tests {
     #[test]
     fn headers_that_lie_are_refused() {
         let (load, dynamic, constant) = (elf::PT_LOAD.0, elf::PT_DYNAMIC.0, elf::PT_GNU_RELRO.0);
-        // Addresses, sizes in the file and in memory, alignment.
+        // The fields with the address, the sizes in the file and in memory, and the alignment.
         for (field, number) in [(16, 1 << 46 | 1), (32, 0), (40, 0), (40, 1 << 47), (48, 3)] {
             assert!(refused(load, field, number), "{field} {number:#x}");
         }
         assert!(refused(dynamic, 16, 0) && refused(dynamic, 16, 1 << 40));
         assert!(refused(constant, 40, 1 << 30) && refused(constant, 16, 1 << 30));
-        // Without rights, and of no kind.
+        // A segment without permissions, and a segment of no kind.
         assert!(refused(load, 0, u64::from(load)) && refused(load, 0, 0));
     }
 }

@@ -1,5 +1,6 @@
-//! The loader's state: added directories, loaded files, and the report. Its lock is held only
-//! briefly and during a fork, but never while plugin code runs.
+//! The loader's state: the directories that were added, the files that it loaded, and its report.
+//! The lock is held only briefly, and never while a plugin's code runs. It is also held during a
+//! fork.
 
 use super::report::{Candidate, Directory};
 use super::search::SearchPath;
@@ -11,7 +12,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
-/// The identity of a file, whatever its name: device and inode.
+/// The identity of a file, independent of its path: device and inode.
 pub(super) type FileId = (u64, u64);
 
 pub(super) struct State {
@@ -19,7 +20,7 @@ pub(super) struct State {
     pub(super) added: Vec<SearchPath>,
     /// Directories that replace all others.
     pub(super) set: Option<Vec<PathBuf>>,
-    /// The files that were loaded, with their backends' names.
+    /// The files that were loaded, with the names of their backends.
     pub(super) loaded: Vec<(FileId, String)>,
     pub(super) directories: Vec<Directory>,
     pub(super) candidates: Vec<Candidate>,

@@ -1,16 +1,17 @@
 //! The caching allocator of host memory.
 //!
-//! A request is rounded to a size class, and freed blocks are kept for the next request of the
+//! A request is rounded up to a size class, and freed blocks are kept for the next request of the
 //! class. There are three levels:
+//!
 //! - *Shards* have short lists of blocks up to 32 KiB. Threads are distributed over the shards, so
-//!   their locks are almost never contended.
-//! - The *centre* has a list for each class below 2 MiB, and an ordered map of larger blocks, which
-//!   are reused best-fit.
-//! - The operating system provides all other blocks.
+//!   a shard's lock is nearly never contended.
+//! - The *centre* has a list for each class below 2 MiB, and an ordered map of the larger blocks,
+//!   which are reused best-fit.
+//! - The operating system.
 //!
 //! No lock is held while another is taken or the system is called.
 //!
-//! The counters are exact. `active` is the only word that each request changes. The number of
+//! The counters are exact. `active` is the only word that every request changes. The number of
 //! cached bytes follows from it and from the bytes held from the system (see [`cached`]).
 
 use std::collections::BTreeMap;
@@ -21,17 +22,17 @@ use super::spin_lock::Lock;
 use super::system::{self, HUGE};
 use crate::fork::{self, ForkStage, Hook};
 
-/// Classes below `HUGE`: multiples of 256 up to 4 KiB, then eight for each power of two.
+/// Number of classes below `HUGE`: multiples of 256 up to 4 KiB, then eight for each power of two.
 const CLASSES: usize = 16 + 9 * 8;
-/// Classes up to 32 KiB, whose blocks shards keep.
+/// Number of classes up to 32 KiB, which shards keep.
 const SHARD_CLASSES: usize = 16 + 3 * 8;
 const SHARDS: usize = 32;
-/// Limits on the bytes and blocks of one class in a shard.
+/// The most bytes and blocks of one class that a shard keeps.
 const SHARD_BYTES: usize = 64 << 10;
 const SHARD_BLOCKS: usize = 64;
-/// A larger block may serve a request if it wastes at most this fraction of the request.
+/// A larger block serves a request if the wasted bytes are at most this fraction of the request.
 const WASTE_DIVISOR: usize = 8;
-/// Stands for a limit that was not set.
+/// The value of a limit that has not been set.
 const DEFAULT: usize = usize::MAX;
 
 /// The error of a request for which there is not enough memory.
@@ -51,12 +52,13 @@ pub struct AllocError {
 #[repr(align(128))]
 struct Padded<T>(T);
 
-/// Bytes of live blocks. Each counts with the class of its request.
+/// Bytes of live blocks. Each block counts with the class of its request.
 static ACTIVE: Padded<AtomicUsize> = Padded(AtomicUsize::new(0));
 static PEAK: AtomicUsize = AtomicUsize::new(0);
-/// Bytes held from the system, for live and cached blocks.
+/// Bytes held from the system, both live and cached.
 static HELD: Padded<AtomicUsize> = Padded(AtomicUsize::new(0));
-/// Bytes by which live blocks exceed their requests' classes (best-fit reuse).
+/// Bytes by which live blocks are larger than the classes of their requests, because of best-fit
+/// reuse.
 static SLACK: AtomicUsize = AtomicUsize::new(0);
 static MEMORY_LIMIT: AtomicUsize = AtomicUsize::new(DEFAULT);
 static CACHE_LIMIT: AtomicUsize = AtomicUsize::new(DEFAULT);
@@ -71,14 +73,14 @@ struct List {
     len: usize,
 }
 
-// SAFETY: a list owns its blocks, on whatever thread it is.
+// SAFETY: a list owns its blocks, on whichever thread it is.
 unsafe impl Send for List {}
 
 impl List {
     const EMPTY: Self = Self { head: ptr::null_mut(), len: 0 };
 
     /// # Safety
-    /// `block` is a free block (256 bytes or more, 256-aligned) with no other owner.
+    /// `block` is a free block (256 bytes or more, 256-aligned) that nothing else uses.
     #[inline]
     unsafe fn push(&mut self, block: NonNull<u8>) {
         // SAFETY: the block is free, large enough and aligned for a pointer.
@@ -96,12 +98,12 @@ impl List {
         Some(block)
     }
 
-    /// Removes up to `count` blocks.
+    /// Removes up to `count` blocks and returns them as a list.
     fn split(&mut self, count: usize) -> List {
         let mut taken = List::EMPTY;
         while taken.len < count {
             let Some(block) = self.pop() else { break };
-            // SAFETY: the block was just popped, so it is free and owned.
+            // SAFETY: the block was just popped, so it is free and owned by this function.
             unsafe { taken.push(block) };
         }
         taken
@@ -109,7 +111,7 @@ impl List {
 
     fn append(&mut self, mut other: List) {
         while let Some(block) = other.pop() {
-            // SAFETY: the block was just popped, so it is free and owned.
+            // SAFETY: the block was just popped, so it is free and owned by this function.
             unsafe { self.push(block) };
         }
     }
@@ -132,14 +134,14 @@ struct Centre {
     /// Sizes of the free large blocks by age, the oldest first.
     ages: BTreeMap<u64, usize>,
     clock: u64,
-    /// True sizes of the live large blocks that are larger than their class.
+    /// True sizes of those live large blocks that are larger than the class of their request.
     oversize: BTreeMap<usize, usize>,
 }
 
 #[derive(Clone, Copy)]
 struct Block(NonNull<u8>);
 
-// SAFETY: a free block belongs to its holder.
+// SAFETY: a free block belongs to the `Block` that has its address.
 unsafe impl Send for Block {}
 
 impl Centre {
@@ -153,12 +155,13 @@ impl Centre {
         }
     }
 
-    /// Takes the smallest free large block of at least `size` bytes that does not waste too much.
+    /// Takes the smallest free large block that has at least `size` bytes and does not waste too
+    /// much.
     fn take_large(&mut self, size: usize) -> Option<NonNull<u8>> {
         let most = size + size / WASTE_DIVISOR;
         let (&(least, _), _) = self.large.range((size, 0)..=(most, u64::MAX)).next()?;
-        // Of the blocks of this size, take the most recently freed one, whose bytes may still be in
-        // the processor's caches.
+        // Among blocks of this size, take the one that was freed last, because its bytes may still
+        // be in the processor's caches.
         let (&key, &Block(block)) = self.large.range((least, 0)..=(least, u64::MAX)).next_back()?;
         self.large.remove(&key);
         self.ages.remove(&key.1);
@@ -169,7 +172,7 @@ impl Centre {
         Some(block)
     }
 
-    /// Keeps a freed large block. `size` is the class of the request that the block served.
+    /// Keeps a free large block. `size` is the class of the request that the block served.
     fn give_large(&mut self, block: NonNull<u8>, size: usize) {
         let mut size = size;
         if let Some(real) = self.oversize.remove(&block.addr().get()) {
@@ -181,8 +184,8 @@ impl Centre {
         self.ages.insert(self.clock, size);
     }
 
-    /// Takes a block to return to the system: the oldest large block or, if there is none, a block
-    /// of the largest class.
+    /// Takes a block that is to be returned to the system: the oldest large block. If there is
+    /// none, a block of the largest class.
     fn victim(&mut self) -> Option<(NonNull<u8>, usize)> {
         if let Some((age, size)) = self.ages.pop_first() {
             let Block(block) = self.large.remove(&(size, age))?;
@@ -192,15 +195,16 @@ impl Centre {
     }
 }
 
-/// Takes a block of the largest class that has blocks.
+/// Takes a block from the largest class that has one.
 fn victim_of(lists: &mut [List]) -> Option<(NonNull<u8>, usize)> {
     let (class, list) = lists.iter_mut().enumerate().rev().find(|(_, list)| list.len > 0)?;
     Some((list.pop()?, class_size(class)))
 }
 
-/// Returns the size in bytes of the block that serves a request of `bytes`. It is a multiple of 256
-/// up to 4 KiB, of an eighth of the next lower power of two up to 16 MiB, and of 2 MiB above. So at
-/// most an eighth is wasted above 2 KiB. `usize::MAX` if there is no such size.
+/// Returns the size in bytes of the block that serves a request of `bytes`. Up to 4 KiB it is a
+/// multiple of 256. Up to 16 MiB it is a multiple of an eighth of the next lower power of two.
+/// Above, it is a multiple of 2 MiB. So above 2 KiB at most an eighth is wasted. Returns
+/// `usize::MAX` if there is no such size.
 #[inline]
 pub fn size_class(bytes: usize) -> usize {
     let step = match bytes.max(1) {
@@ -212,7 +216,7 @@ pub fn size_class(bytes: usize) -> usize {
     (bytes.max(1) + (step - 1)) & !(step - 1)
 }
 
-/// Index of a class below `HUGE`, given its size.
+/// Returns the index of a class below `HUGE`, given its size.
 #[inline]
 fn class_index(size: usize) -> usize {
     if size <= 4096 {
@@ -223,7 +227,7 @@ fn class_index(size: usize) -> usize {
     16 + (power - 12) * 8 + ((size - (1 << power)) >> (power - 3)) - 1
 }
 
-/// Size in bytes of the class with this index.
+/// Returns the size in bytes of the class with this index.
 fn class_size(index: usize) -> usize {
     match index.checked_sub(16) {
         None => (index + 1) * 256,
@@ -231,13 +235,13 @@ fn class_size(index: usize) -> usize {
     }
 }
 
-/// Limit on the blocks of this size in a shard, at least 2.
+/// Returns the most blocks of this size that a shard keeps, which is 2 or more.
 #[inline]
 fn shard_bound(size: usize) -> usize {
     (SHARD_BYTES / size).min(SHARD_BLOCKS)
 }
 
-/// This thread's shard.
+/// Returns this thread's shard.
 #[inline]
 fn shard() -> &'static Lock<Shard> {
     use std::cell::Cell;
@@ -252,12 +256,12 @@ fn shard() -> &'static Lock<Shard> {
 }
 
 /// Allocates a block of at least `bytes` bytes, aligned to 256, with arbitrary contents. Blocks of
-/// 2 MiB and more use huge pages if the system has them.
+/// 2 MiB and more are in huge pages if the system has them.
 ///
 /// # Errors
-/// [`AllocError`] if the system refuses, or if the request, alone or with the bytes in use, exceeds
-/// the machine's memory and swap. The cache is freed before the request fails. The memory limit is
-/// a guideline: beyond it the cache is freed, but requests do not fail.
+/// [`AllocError`] if the system refuses, or if the request, alone or with the bytes in use, is more
+/// than the memory and swap of the machine. The cache is emptied before the request fails. The
+/// memory limit is a guideline: above it the cache is emptied, but no request fails.
 #[inline]
 pub fn alloc(bytes: usize) -> Result<NonNull<u8>, AllocError> {
     debug_assert!(bytes > 0, "empty arrays need no memory");
@@ -275,7 +279,7 @@ pub fn alloc(bytes: usize) -> Result<NonNull<u8>, AllocError> {
     Ok(block)
 }
 
-/// A cached block for a request of this class.
+/// Returns a cached block for a request of this class.
 #[inline]
 fn reuse(size: usize) -> Option<NonNull<u8>> {
     if size >= HUGE {
@@ -289,7 +293,8 @@ fn reuse(size: usize) -> Option<NonNull<u8>> {
     found.or_else(|| refill(class, size))
 }
 
-/// Takes half a shard's limit of blocks from the centre. One block is for the caller.
+/// Moves blocks from the centre to a shard, up to half of what a shard keeps. Returns one of them
+/// to the caller.
 #[cold]
 fn refill(class: usize, size: usize) -> Option<NonNull<u8>> {
     let mut batch = CENTRE.0.lock().lists[class].split(shard_bound(size) / 2);
@@ -300,11 +305,11 @@ fn refill(class: usize, size: usize) -> Option<NonNull<u8>> {
     Some(block)
 }
 
-/// Takes a block from the system.
+/// Returns a block from the system.
 #[cold]
 fn fresh(bytes: usize, size: usize) -> Result<NonNull<u8>, AllocError> {
     fork::register(ForkStage::Allocator, &FORK_HOOK);
-    // Initialises the default limit, which `free` uses.
+    // Set the default now, because `free` compares with it.
     cache_limit();
     let (limit, (_, capacity)) = (memory_limit(), system::capacity());
     let error = || AllocError { bytes, active: active(), limit };
@@ -324,20 +329,19 @@ fn fresh(bytes: usize, size: usize) -> Result<NonNull<u8>, AllocError> {
 /// Frees a block.
 ///
 /// # Safety
-/// `block` came from [`alloc`] with the same `bytes`, has not been freed since, and is no longer
-/// used.
+/// `block` came from [`alloc`] with the same `bytes`, has not been freed since, and is no longer in
+/// use.
 #[inline]
 pub unsafe fn free(block: NonNull<u8>, bytes: usize) {
     let size = size_class(bytes);
-    // Update the counter first, so that the block is not counted twice if another thread gets it at
-    // once.
+    // Do this first: another thread may get the block at once, and the block must not count twice.
     let active = ACTIVE.0.fetch_sub(size, Ordering::Relaxed) - size;
     if size >= HUGE {
         CENTRE.0.lock().give_large(block, size);
     } else {
         let class = class_index(size);
         if class >= SHARD_CLASSES {
-            // SAFETY: by the caller's promise the block is free, and it has this class.
+            // SAFETY: the caller promises that the block is free, and it has this class.
             unsafe { CENTRE.0.lock().lists[class].push(block) };
         } else {
             let mut shard = shard().lock();
@@ -357,7 +361,7 @@ pub unsafe fn free(block: NonNull<u8>, bytes: usize) {
     }
 }
 
-/// Evicts until at most `limit` bytes are cached.
+/// Returns cached blocks to the system until at most `limit` bytes are cached.
 #[cold]
 fn trim(limit: usize) {
     while cached() > limit && evict() {}
@@ -374,8 +378,8 @@ fn evict() -> bool {
     }
     let Some((block, size)) = victim else { return false };
     HELD.0.fetch_sub(size, Ordering::Relaxed);
-    // SAFETY: the block was on a free list, so it is not used. It was taken from the system with
-    // the size under which it is kept.
+    // SAFETY: the block was taken from a free list, so it is not in use. Every block is kept under
+    // the size with which it was taken from the system.
     unsafe { system::give(block, size) };
     true
 }
@@ -390,7 +394,7 @@ pub fn peak() -> usize {
     PEAK.load(Ordering::Relaxed)
 }
 
-/// Sets [`peak`] to 0. The next request raises it to the bytes in use at that time.
+/// Sets [`peak`] to 0. The next request raises it to the bytes then in use.
 pub fn reset_peak() {
     PEAK.store(0, Ordering::Relaxed);
 }
@@ -416,8 +420,8 @@ pub fn memory_limit() -> usize {
     })
 }
 
-/// Sets the memory limit in bytes, and returns the former limit. The limit is a guideline: beyond
-/// it, freed blocks are not kept, but requests fail only if the system has no more memory.
+/// Sets the memory limit in bytes and returns the former limit. The limit is a guideline: above it,
+/// freed blocks are no longer kept, but requests fail only when the system has no more memory.
 pub fn set_memory_limit(bytes: usize) -> usize {
     let before = memory_limit();
     MEMORY_LIMIT.store(bytes.min(DEFAULT - 1), Ordering::Relaxed);
@@ -430,8 +434,8 @@ pub fn cache_limit() -> usize {
     settled(&CACHE_LIMIT, || system::capacity().0 / 4)
 }
 
-/// Sets the limit on the bytes of freed blocks that are kept, frees blocks beyond it, and returns
-/// the former limit. With 0, no blocks are kept.
+/// Sets the most bytes of freed blocks that are kept, and returns the former limit. Blocks beyond
+/// the limit are returned to the system. With a limit of 0 none are kept.
 pub fn set_cache_limit(bytes: usize) -> usize {
     let before = cache_limit();
     let limit = bytes.min(DEFAULT - 1);
@@ -452,8 +456,8 @@ fn settled(limit: &AtomicUsize, default: impl FnOnce() -> usize) -> usize {
     }
 }
 
-/// With `ULTRAMARINE_POISON=1`, new blocks are filled with bytes 0xFF (NaN in each floating-point
-/// format, -1 in signed integers), so that elements that no kernel wrote are noticed.
+/// With `ULTRAMARINE_POISON=1`, fills new blocks with bytes 0xFF (NaN in each floating-point
+/// format, -1 in signed integers), so that an output that was not written is noticed.
 #[cfg(debug_assertions)]
 fn poison(block: NonNull<u8>, size: usize) {
     use std::sync::atomic::AtomicU8;
@@ -468,13 +472,14 @@ fn poison(block: NonNull<u8>, size: usize) {
         MODE.store(mode, Ordering::Relaxed);
     }
     if mode == 2 {
-        // SAFETY: the block has at least its class's size, and is not in use yet.
+        // SAFETY: the block has at least the size of its class, and the caller does not have it
+        // yet.
         unsafe { block.as_ptr().write_bytes(0xff, size) };
     }
 }
 
-/// All locks are held during a fork, so that the child finds complete lists. The hook is registered
-/// before the first block exists.
+/// All locks are held during a fork, so that the child finds every list consistent. The hook is
+/// registered before the first block exists.
 static FORK_HOOK: Hook = Hook {
     prepare: || {
         for Padded(shard) in &POOLS {
@@ -487,8 +492,8 @@ static FORK_HOOK: Hook = Hook {
 };
 
 fn release_all() {
-    // SAFETY: the hook's `prepare` acquired the locks in this thread. (In the child, this thread is
-    // the copy of that thread.)
+    // SAFETY: the hook's `prepare` acquired the locks on this thread, or, in the child, on the
+    // thread of which this is the copy.
     unsafe {
         CENTRE.0.release();
         for Padded(shard) in &POOLS {

@@ -1,6 +1,6 @@
-//! Defers the deleters of imported memory until the job ends, because deleters run foreign code.
-//! That code may wait for a lock, such as an interpreter's, whose holder waits for the job's
-//! stream. A fork waits for the stream, too.
+//! Defers deleters of imported memory until the job ends, because they run foreign code. That code
+//! may wait for a lock, such as an interpreter's, whose holder waits for the job's stream. A fork
+//! waits for the stream too.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -19,15 +19,15 @@ thread_local! {
 /// True if owners are leaked from now on.
 static LEAKING: AtomicBool = AtomicBool::new(false);
 
-/// From now on, imported memory is leaked instead of running its deleters. Call it when an
-/// interpreter exits: a deleter may need the interpreter's lock, and taking it after the
-/// interpreter has ended would end the thread or the process.
+/// From now on, leaks imported memory instead of running its deleters. Called at the exit of an
+/// interpreter: deleters may need its lock, and once the interpreter is gone, trying to take the
+/// lock ends the thread or the process.
 pub fn leak_from_now_on() {
     LEAKING.store(true, Ordering::Release);
 }
 
-/// Returns true while this thread runs a job. The thread then owns a stream, and must not run
-/// deleters.
+/// Returns true while this thread runs a job. The thread then owns a stream, and no deleter may
+/// run.
 #[inline]
 pub fn in_job() -> bool {
     IN_JOB.get()
@@ -41,7 +41,7 @@ pub fn job(f: impl FnOnce()) {
     IN_JOB.set(before);
 }
 
-/// Drops a foreign owner at once or, inside a job, when the job has ended.
+/// Drops a foreign owner: at once, or after the job that this thread is running.
 #[inline]
 pub fn drop_outside<T: Send + 'static>(release: T) {
     match (LEAKING.load(Ordering::Acquire), in_job()) {
@@ -51,7 +51,7 @@ pub fn drop_outside<T: Send + 'static>(release: T) {
     }
 }
 
-/// Keeps an owner for later. While the thread is exiting, drops it at once.
+/// Defers the drop of an owner. While the thread is ending, the owner is dropped at once.
 #[cold]
 fn keep(release: Release) {
     let mut release = Some(release);
@@ -64,8 +64,8 @@ pub fn waiting() -> usize {
     DEFERRED.try_with(|deferred| deferred.borrow().len()).unwrap_or(0)
 }
 
-/// Runs the deleters that this thread deferred. Call it without locks, and without owning a stream.
-/// Inside a job it does nothing.
+/// Runs the deleters that this thread deferred. The caller must hold no locks and own no stream.
+/// Inside of a job, this does nothing.
 #[inline]
 pub fn release() {
     if waiting() > 0 && !in_job() {

@@ -1,5 +1,5 @@
-//! The host's memory: a caching allocator with limits, and deleters that are deferred until the end
-//! of a job.
+//! The host's memory: a caching allocator with limits, and deleters that are deferred to the end of
+//! a job.
 
 pub mod alloc;
 pub mod deferred_deleters;
@@ -11,14 +11,14 @@ pub use alloc::{
     reset_peak, set_cache_limit, set_memory_limit, size_class,
 };
 
-/// Returns the bytes of memory that are available to this process: those of the machine or of the
-/// control group.
+/// Returns the bytes of memory that this process may use: the machine's memory, or its control
+/// group's limit.
 pub fn physical() -> usize {
     system::capacity().0
 }
 
-/// Returns the bytes of memory and swap that are available to this process. The allocator refuses
-/// requests beyond this.
+/// Returns the bytes of memory and swap that this process may use. The allocator refuses requests
+/// beyond it.
 pub fn capacity() -> usize {
     system::capacity().1
 }

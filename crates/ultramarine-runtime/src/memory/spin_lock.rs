@@ -4,14 +4,14 @@ use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A lock that spins and then yields. Without contention it costs half as much as a `Mutex`,
+/// A lock that spins first and then yields. Without contention it costs half as much as a `Mutex`,
 /// because releasing it is a plain store. A fork handler can release it.
 pub(super) struct Lock<T> {
     held: AtomicBool,
     value: UnsafeCell<T>,
 }
 
-// SAFETY: the value is accessed only through a guard, and there is one guard at a time.
+// SAFETY: the value is accessed only through a guard, and there is only one guard at a time.
 unsafe impl<T: Send> Sync for Lock<T> {}
 
 pub(super) struct Guard<'a, T>(&'a Lock<T>);
@@ -51,8 +51,8 @@ impl<T> Lock<T> {
     /// Releases the lock.
     ///
     /// # Safety
-    /// The caller took the lock by [`Lock::acquire`]. (In a forked child, the caller may be the
-    /// copy of the thread that did.)
+    /// The calling thread took the lock with [`Lock::acquire`]. In a forked child, it is the copy
+    /// of the thread that did.
     #[inline]
     pub(super) unsafe fn release(&self) {
         self.held.store(false, Ordering::Release);
@@ -63,7 +63,7 @@ impl<T> Deref for Guard<'_, T> {
     type Target = T;
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: while a guard exists, the lock is held by that guard only.
+        // SAFETY: a guard exists only while the lock is held, and there is only this guard.
         unsafe { &*self.0.value.get() }
     }
 }
@@ -79,7 +79,7 @@ impl<T> DerefMut for Guard<'_, T> {
 impl<T> Drop for Guard<'_, T> {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: `lock` made the guard, after acquiring the lock.
+        // SAFETY: the guard was made by `lock`, which acquired the lock.
         unsafe { self.0.release() };
     }
 }

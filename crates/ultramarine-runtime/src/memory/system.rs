@@ -6,20 +6,19 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Alignment of every block in bytes, as DLPack requires.
 pub(super) const ALIGN: usize = 256;
-/// Blocks of at least this size, which is that of a huge page, are separate mappings, aligned to
-/// it.
+/// Blocks from this size on are separate mappings, aligned to this size, which is the size of a
+/// huge page.
 pub(super) const HUGE: usize = 2 << 20;
 
-/// Assumed if the system does not report its memory: all addressable memory.
+/// Assumed if the system does not report its memory: everything that can be addressed.
 const UNKNOWN: usize = (u64::MAX >> 17) as usize;
 
-/// Returns the bytes of memory that this process can have, without and with swap. They are limited
-/// by the machine or the control group, and queried once.
+/// Returns the most memory that this process can have, in bytes: (physical, physical + swap). It is
+/// the machine's memory or the control group's limit. The system is asked only once.
 pub(super) fn capacity() -> (usize, usize) {
     static PHYSICAL: AtomicUsize = AtomicUsize::new(0);
     static TOTAL: AtomicUsize = AtomicUsize::new(0);
-    // Several threads may query it. A lock would be a problem if another thread held it during a
-    // fork.
+    // Asking twice is harmless. A lock is not used, because another thread could hold it at a fork.
     if TOTAL.load(Ordering::Acquire) == 0 {
         let (physical, swap) = ask_capacity();
         PHYSICAL.store(physical, Ordering::Release);
@@ -40,8 +39,8 @@ fn ask_capacity() -> (usize, usize) {
     (physical, field("SwapTotal:").unwrap_or(0))
 }
 
-/// Returns the lowest limit of the process's control groups (version 2, or version 1 at its usual
-/// place).
+/// Returns the smallest limit of the control groups of this process (version 2, or version 1 at its
+/// usual path).
 #[cfg(target_os = "linux")]
 fn group_limit() -> Option<usize> {
     let read =
@@ -81,8 +80,8 @@ fn ask_capacity() -> (usize, usize) {
     (UNKNOWN, 0)
 }
 
-/// Takes a block of `size` bytes from the system. `size` is a class size, so a multiple of 256 and
-/// not 0. `None` if the system refuses.
+/// Takes a new block of `size` bytes from the system. `size` is a class size, so it is a multiple
+/// of 256 and not 0. Returns `None` if the system refuses.
 pub(super) fn take(size: usize) -> Option<NonNull<u8>> {
     #[cfg(target_os = "linux")]
     if size >= HUGE {
@@ -96,11 +95,11 @@ pub(super) fn take(size: usize) -> Option<NonNull<u8>> {
 /// Returns a block to the system.
 ///
 /// # Safety
-/// `take(size)` returned `block`, and the block is no longer used.
+/// `take(size)` returned `block`, and the block is no longer in use.
 pub(super) unsafe fn give(block: NonNull<u8>, size: usize) {
     #[cfg(target_os = "linux")]
     if size >= HUGE {
-        // SAFETY: by the caller's promise, `map` mapped exactly this range.
+        // SAFETY: the caller promises that `map` mapped exactly this range.
         unsafe { libc::munmap(block.as_ptr().cast(), size) };
         return;
     }
@@ -108,8 +107,8 @@ pub(super) unsafe fn give(block: NonNull<u8>, size: usize) {
     unsafe { heap_free(block.as_ptr(), Layout::from_size_align_unchecked(size, ALIGN)) };
 }
 
-/// Makes a mapping that is aligned to a huge page. Only complete huge pages inside it become huge,
-/// so no memory is wasted at its end.
+/// Makes a mapping that begins at the boundary of a huge page. Only whole huge pages inside of it
+/// become huge, so its tail wastes nothing.
 #[cfg(target_os = "linux")]
 fn map(size: usize) -> Option<NonNull<u8>> {
     let reserved = size.checked_add(HUGE)?;
@@ -129,9 +128,9 @@ fn map(size: usize) -> Option<NonNull<u8>> {
     }
     let head = start.addr().wrapping_neg() % HUGE;
     let tail = HUGE - head;
-    // SAFETY: head + size + tail is the range just mapped, and head < HUGE. Head and tail are
-    // unused, and multiples of the page size, because mappings begin at pages, and classes of this
-    // size are multiples of 256 KiB. The advice changes no contents.
+    // SAFETY: the range that was just mapped consists of head, `size` bytes and tail, and head <
+    // HUGE. Head and tail are unused, and are multiples of the page size, because mappings begin at
+    // pages and classes of this size are multiples of 256 KiB. The advice does not change contents.
     unsafe {
         if head > 0 {
             libc::munmap(start, head);

@@ -1,4 +1,4 @@
-//! Loom models of the pool, with loops of a few indices, and one or two workers.
+//! The pool under loom: loops of a few indices, with one or two workers.
 
 use super::{GENERATION, POOL, Pool, THREADS, for_submitter, parallel_for, submitter, waiting};
 use crate::sync::explore::explore;
@@ -21,7 +21,7 @@ fn with_pool(threads: usize, preemptions: usize, model: impl Fn() + Send + Sync 
             let _ = place.0.thread.set(worker.thread().clone());
         }
         model();
-        // Workers of another generation end.
+        // Workers of an older generation end.
         GENERATION.fetch_add(1, Ordering::Relaxed);
         for worker in workers {
             worker.thread().unpark();
@@ -30,7 +30,7 @@ fn with_pool(threads: usize, preemptions: usize, model: impl Fn() + Send + Sync 
     });
 }
 
-/// Results of indices. Each is written once, and read when the loop is over.
+/// Results of a loop: each index writes its own once, and they are read when the loop is over.
 struct Results(Vec<UnsafeCell<u32>>);
 
 // SAFETY: loom runs one thread at a time, and checks accesses.
@@ -43,7 +43,7 @@ impl Results {
 
     fn run(&self) {
         parallel_for(self.0.len(), &|i| {
-            // SAFETY: loom checks that there is no concurrent access.
+            // SAFETY: loom checks that nothing else accesses it.
             self.0[i].with_mut(|at| unsafe { *at += 1 });
         });
     }
@@ -54,7 +54,7 @@ impl Results {
     }
 }
 
-/// A loop is over when all its calls have returned, and no worker accesses it afterwards.
+/// A loop is over when all its calls have returned. No worker accesses it afterwards.
 #[test]
 fn loops_one_after_another() {
     with_pool(2, 2, || {
@@ -66,7 +66,7 @@ fn loops_one_after_another() {
     });
 }
 
-/// Two simultaneous callers: one has the workers, and the other runs in place.
+/// Two callers at the same time: one has the workers, the other runs in place.
 #[test]
 fn callers_at_once() {
     with_pool(2, 2, || {
@@ -99,7 +99,7 @@ impl Gate {
     }
 }
 
-/// A parked worker wakes up for a loop: a loop that cannot continue without the worker ends.
+/// A parked worker wakes up for a loop. The caller of the loop could not continue without it.
 #[test]
 fn a_worker_wakes() {
     with_pool(2, 2, || {
@@ -108,8 +108,8 @@ fn a_worker_wakes() {
     });
 }
 
-/// A loop leaves a processor free for its submitter until the submitter waits. Then the worker
-/// joins, even if the loop is running.
+/// A loop leaves its submitter a processor until the submitter waits. Then the worker joins, even
+/// if the loop has begun.
 #[test]
 fn a_submitter_that_waits_admits_its_worker() {
     with_pool(2, 2, || {
@@ -124,7 +124,7 @@ fn a_submitter_that_waits_admits_its_worker() {
     });
 }
 
-/// A panic in a body is raised in the caller after all calls have ended.
+/// A panic in a body reaches the caller after all calls have ended.
 #[test]
 fn a_panic_arrives_behind_all_calls() {
     with_pool(2, 2, || {
@@ -132,7 +132,7 @@ fn a_panic_arrives_behind_all_calls() {
         let of_loop = results.clone();
         let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             parallel_for(2, &|i| {
-                // SAFETY: loom checks that there is no concurrent access.
+                // SAFETY: loom checks that nothing else accesses it.
                 of_loop.0[i].with_mut(|at| unsafe { *at += 1 });
                 std::panic::resume_unwind(Box::new(i));
             });

@@ -1,4 +1,4 @@
-//! Files whose parts are read later, by position, on any thread.
+//! Files whose data is read later, at any position and by any thread.
 
 use crate::sync::lock;
 use std::collections::VecDeque;
@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::SystemTime;
 
-/// The state of a file at one time. Files with equal stamps have the same content, as far as the
-/// system reports changes.
+/// The state of a file at one time. If two stamps are equal, the content is the same as far as the
+/// system reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stamp {
     bytes: u64,
@@ -37,11 +37,11 @@ impl Stamp {
 pub enum Fault {
     /// The system's error.
     System(io::Error),
-    /// The file is shorter than when it was opened. Contains its current bytes.
+    /// The file is shorter than when it was opened. The value is its present length in bytes.
     Cut(u64),
-    /// The file was written to since it was opened.
+    /// The file was written to after it was opened.
     Changed,
-    /// The file at the path was replaced by another one.
+    /// The path leads to another file now.
     Replaced,
 }
 
@@ -51,11 +51,11 @@ impl From<io::Error> for Fault {
     }
 }
 
-/// A file that is read later. Its descriptor stays open, so that replacing the file at the path
-/// does not affect reads.
+/// A file that is read later. Its descriptor stays open, so that it can be read even if another
+/// file replaces it at the path.
 ///
-/// A process has a limited number of descriptors. If there are too many, the one that was opened
-/// first is closed. The path is then opened again for the next read, if the same file is still
+/// The number of descriptors of a process is limited. If there are too many, the one that was
+/// opened first is closed. For the next read, the path is opened again if the same file is still
 /// there.
 pub struct SourceFile {
     path: PathBuf,
@@ -63,13 +63,13 @@ pub struct SourceFile {
     open: Mutex<Option<Arc<File>>>,
 }
 
-/// Files that have a descriptor, in the order in which they were opened.
+/// The files that have a descriptor, in the order in which they were opened.
 static OPEN: Mutex<VecDeque<Weak<SourceFile>>> = Mutex::new(VecDeque::new());
 
 /// Files whose descriptors were closed because there were too many.
 static CLOSED: Mutex<Vec<Weak<SourceFile>>> = Mutex::new(Vec::new());
 
-/// Limit on the descriptors of files: half of the process's limit.
+/// Returns the most descriptors for files: half of those that the process may have.
 fn most() -> usize {
     static MOST: OnceLock<usize> = OnceLock::new();
     *MOST.get_or_init(|| (limit() / 2).clamp(8, 4096))
@@ -78,7 +78,7 @@ fn most() -> usize {
 #[cfg(unix)]
 fn limit() -> usize {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: the place is valid.
+    // SAFETY: the pointer is valid for writing.
     match unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) } {
         0 => usize::try_from(limit.rlim_cur).unwrap_or(usize::MAX),
         _ => 0,
@@ -91,14 +91,14 @@ fn limit() -> usize {
 }
 
 impl SourceFile {
-    /// Opens a file. Read the header after this call, so that later changes are noticed.
+    /// Opens a file. Read the file's header after this call, so that later changes are noticed.
     ///
     /// # Errors
     /// Those of the system.
     pub fn open(path: &Path) -> io::Result<Arc<SourceFile>> {
         let file = File::open(path)?;
         let stamp = Stamp::of(&file.metadata()?);
-        // Make it absolute, because the working directory may change.
+        // Make the path absolute, because the working directory may change.
         let path = std::path::absolute(path)?;
         let open = Mutex::new(Some(Arc::new(file)));
         let source = Arc::new(SourceFile { path, stamp, open });
@@ -106,7 +106,7 @@ impl SourceFile {
         Ok(source)
     }
 
-    /// Bytes of the file when it was opened.
+    /// Returns the length of the file in bytes when it was opened.
     pub fn bytes(&self) -> u64 {
         self.stamp.bytes
     }
@@ -119,7 +119,8 @@ impl SourceFile {
         Ok(self.file()?.metadata()?.is_file())
     }
 
-    /// Returns an error if the file is known to differ from the one that was opened.
+    /// Returns an error if the path is known to lead to another file than the one that was opened,
+    /// or if the file has changed.
     ///
     /// # Errors
     /// All of [`Fault`].
@@ -148,7 +149,7 @@ impl SourceFile {
         self.read_new(offset, target).map(drop)
     }
 
-    /// Reads into new memory like [`SourceFile::read_at`], and returns the initialised memory.
+    /// Like [`SourceFile::read_at`], but fills new memory, which is then initialised.
     ///
     /// # Errors
     /// All of [`Fault`].
@@ -170,7 +171,7 @@ impl SourceFile {
         Ok(unsafe { target.assume_init_mut() })
     }
 
-    /// Reads as many bytes as the system provides at once. 0 means the end of the file.
+    /// Reads as many bytes as the system returns at once. 0 means the end of the file.
     ///
     /// # Errors
     /// All of [`Fault`].
@@ -209,7 +210,7 @@ fn read_some(file: &File, offset: u64, target: &mut [MaybeUninit<u8>]) -> io::Re
     let offset = libc::off_t::try_from(offset).map_err(io::Error::other)?;
     // Some systems refuse larger reads.
     let bytes = target.len().min(1 << 30);
-    // SAFETY: the target has that many bytes, and the descriptor is open as long as the file lives.
+    // SAFETY: the target has that many bytes, and the descriptor stays open while `file` lives.
     let read = unsafe { libc::pread(file.as_raw_fd(), target.as_mut_ptr().cast(), bytes, offset) };
     usize::try_from(read).map_err(|_| io::Error::last_os_error())
 }
@@ -221,7 +222,7 @@ fn read_some(file: &File, offset: u64, target: &mut [MaybeUninit<u8>]) -> io::Re
     std::os::windows::fs::FileExt::seek_read(file, unsafe { target.assume_init_mut() }, offset)
 }
 
-/// Notes that a file has a descriptor, and closes others if there are too many.
+/// Records that a file has a descriptor, and closes other descriptors if there are too many.
 fn note_open(file: &Arc<SourceFile>) {
     let mut closed = Vec::new();
     let mut open = lock(&OPEN);
@@ -234,7 +235,7 @@ fn note_open(file: &Arc<SourceFile>) {
     }
     drop(open);
     for file in closed.iter().filter_map(Weak::upgrade) {
-        // A running read keeps its descriptor until the read ends.
+        // A read in progress keeps its descriptor until it is done.
         drop(lock(&file.open).take());
     }
     if !closed.is_empty() {
@@ -244,14 +245,14 @@ fn note_open(file: &Arc<SourceFile>) {
     }
 }
 
-/// Call this before a file at `path` is replaced. If files at `path` will be read later and have no
-/// descriptor, opens them.
+/// Opens the files that will be read later and are at `path`, if their descriptors were closed.
+/// Called before another file replaces the one at the path.
 pub fn keep_open(path: &Path) {
     let Ok(metadata) = fs::metadata(path) else { return };
     let (identity, closed) = (Stamp::of(&metadata).identity, lock(&CLOSED).clone());
     let here = |file: &Arc<SourceFile>| file.stamp.identity == identity;
     for file in closed.iter().filter_map(Weak::upgrade).filter(here) {
-        // Later reads report the error.
+        // Ignore the error, because the file's reads will find it.
         let _ = file.file();
     }
 }
@@ -281,7 +282,7 @@ mod tests {
         assert!(fs::rename(other, &path).is_ok());
         assert!(file.check().is_ok());
         assert_eq!(read(&file).ok(), Some(*b"bcd"));
-        // Without the descriptor, the replaced file cannot be found.
+        // Without the descriptor, the file's data is lost.
         drop(lock(&file.open).take());
         assert!(matches!(read(&file), Err(Fault::Replaced)));
         let _ = fs::remove_file(path);

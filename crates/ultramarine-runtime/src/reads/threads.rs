@@ -1,6 +1,6 @@
-//! The threads that read files. There are few, so that reads complete in about the order in which
-//! they were requested. They wait for nothing except files and devices, so other code may always
-//! wait for them.
+//! The threads that read files. There are few of them, so that reads are done in about the order in
+//! which they were submitted. These threads wait only for files and devices, so any other thread
+//! may wait for them.
 
 use crate::fork::{self, ForkStage, Hook};
 use crate::sync::lock;
@@ -11,16 +11,16 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Limit on the reading threads.
+/// The most threads that read.
 const THREADS: usize = 4;
 
-/// Limit on the bytes that are read ahead of their consumers.
+/// The most bytes that may be read ahead and not be consumed yet.
 const AHEAD: usize = 256 << 20;
 
 /// A read in pieces. Several threads may read pieces at the same time.
 pub trait Read: Send + Sync + 'static {
-    /// Bytes that are read ahead, until [`consumed`] is called. It is called once, before the read
-    /// begins.
+    /// Returns the bytes that are read ahead. They count until [`consumed`] is called. This is
+    /// called once, before the read begins.
     fn ahead(&self) -> usize {
         0
     }
@@ -32,10 +32,10 @@ pub trait Read: Send + Sync + 'static {
     fn begin(&self) -> usize;
     /// Reads a piece.
     fn piece(&self, index: usize);
-    /// Called once, after all pieces.
+    /// Called once, after the last piece.
     fn end(&self);
-    /// Called if one of the functions above panicked. If that was [`Read::begin`] or a piece,
-    /// [`Read::end`] is called, too.
+    /// Called if one of the methods above panicked. If it was [`Read::begin`] or a piece,
+    /// [`Read::end`] is called too.
     fn panicked(&self, panic: &(dyn Any + Send));
 }
 
@@ -43,20 +43,20 @@ pub trait Read: Send + Sync + 'static {
 struct Begun {
     read: Arc<dyn Read>,
     pieces: usize,
-    /// Number of pieces that are not complete.
+    /// The number of pieces that are not done.
     left: AtomicUsize,
 }
 
 #[derive(Default)]
 struct Queue {
     waiting: VecDeque<Arc<dyn Read>>,
-    /// Reads with pieces that no thread has taken yet. The number is that of the taken pieces.
+    /// Reads with pieces that no thread has taken, and the number of pieces that were taken.
     begun: VecDeque<(Arc<Begun>, usize)>,
     threads: usize,
     idle: usize,
     /// Number of reads that have not ended.
     open: usize,
-    /// Bytes that have been or are being read, and are not consumed yet.
+    /// Bytes that were read ahead, or are being read, and are not consumed.
     ahead: usize,
     /// Number of threads that wait for all reads.
     resting: usize,
@@ -71,19 +71,19 @@ static QUEUE: Mutex<Queue> = Mutex::new(Queue {
     ahead: 0,
     resting: 0,
 });
-/// Signals that there is something to read.
+/// Notified when there is something to read.
 static WORK: Condvar = Condvar::new();
-/// Signals that all reads have ended.
+/// Notified when all reads have ended.
 static DONE: Condvar = Condvar::new();
 
-/// The next step of a thread.
+/// A step that a thread can do.
 enum Step {
     Begin(Arc<dyn Read>),
     Piece(Arc<Begun>, usize),
 }
 
 impl Queue {
-    /// Takes the next step. Pieces of reads that have begun come before new reads.
+    /// Returns the next step. Pieces of earlier reads come before later reads.
     fn take(&mut self) -> Option<Step> {
         let Some((read, taken)) = self.begun.front_mut() else {
             if !self.may_begin() {
@@ -101,14 +101,14 @@ impl Queue {
         Some(Step::Piece(read, piece))
     }
 
-    /// Returns false if too much was read ahead. A thread that waits for a later read causes this
-    /// and all earlier reads to run.
+    /// Returns false while too many bytes are read ahead. If a thread waits for a read, this read
+    /// and all before it may begin anyway.
     fn may_begin(&self) -> bool {
         let free = self.ahead < AHEAD || self.resting > 0 || self.threads == 0;
         free || self.waiting.iter().any(|read| read.is_wanted())
     }
 
-    /// Wakes idle threads, and starts new ones, for this many more steps.
+    /// Wakes threads for this number of new steps, and starts threads if too few are idle.
     fn wake(&mut self, steps: usize) {
         (0..steps.min(self.idle)).for_each(|_| WORK.notify_one());
         let wanted = steps.saturating_sub(self.idle).min(THREADS - self.threads);
@@ -119,8 +119,8 @@ impl Queue {
     }
 }
 
-/// Submits a read, which runs after those that were submitted before. If the system provides no
-/// thread, it runs here.
+/// Submits a read. It is done after those that were submitted before. If the system refuses to
+/// start a thread, the calling thread does the read.
 pub fn submit(read: Arc<dyn Read>) {
     fork::register(ForkStage::Reads, &FORK_HOOK);
     let mut queue = lock(&QUEUE);
@@ -191,7 +191,7 @@ fn end(read: &Arc<dyn Read>) {
     }
 }
 
-/// Notes that memory that was read ahead has been released.
+/// Reports that bytes that were read ahead are no longer held.
 pub fn consumed(bytes: usize) {
     if bytes > 0 {
         let mut queue = lock(&QUEUE);
@@ -201,7 +201,8 @@ pub fn consumed(bytes: usize) {
     }
 }
 
-/// Notes that a thread waits for a read. [`Read::is_wanted`] of that read must return true.
+/// Called when a thread begins to wait for a read. [`Read::is_wanted`] of the read has to return
+/// true from then on.
 pub fn hurry() {
     let mut queue = lock(&QUEUE);
     let waiting = queue.waiting.len();
@@ -229,7 +230,7 @@ thread_local! {
     static HELD: RefCell<Option<MutexGuard<'static, Queue>>> = const { RefCell::new(None) };
 }
 
-/// Waits for all reads before a fork, so that none is missing in the child.
+/// Waits for all reads before a fork, because the child has no threads that could finish them.
 static FORK_HOOK: Hook = Hook {
     prepare: || fork::keep(&HELD, rested()),
     parent: || drop(fork::take(&HELD)),
@@ -246,7 +247,7 @@ mod tests {
     use super::*;
     use std::sync::atomic::AtomicBool;
 
-    /// Adds up the numbers of its pieces.
+    /// A read that adds up the numbers of its pieces.
     #[derive(Default)]
     struct Sum {
         pieces: usize,
@@ -302,7 +303,7 @@ mod tests {
         reads_ahead_are_bounded();
     }
 
-    /// Reads ahead wait until others were consumed, or until a thread waits for one of them.
+    /// Reading ahead stops at the limit, until data was consumed or a thread waits for a read.
     fn reads_ahead_are_bounded() {
         let read = || Arc::new(Sum { pieces: 2, ahead: AHEAD / 2, ..Sum::default() });
         let reads: Vec<Arc<Sum>> = (0..8).map(|_| read()).collect();

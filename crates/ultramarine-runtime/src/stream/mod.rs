@@ -1,13 +1,15 @@
 //! Streams: ordered queues of work on a device.
 //!
 //! A host stream has no thread until it needs one. A synchronous evaluation on an idle stream runs
-//! on the calling thread, which owns the stream meanwhile. All other work is queued for a worker;
-//! streams share the workers (`workers.rs`). Jobs enter queues under the scheduler's lock, in an
-//! order that respects their dependencies. Therefore waiting inside a job cannot deadlock: the
-//! oldest unfinished job of all streams never waits for a younger one.
+//! on the calling thread, which owns the stream meanwhile. All other work is queued for a worker
+//! thread; streams share the workers (`workers.rs`).
+//!
+//! Jobs enter queues under the scheduler's lock, in an order that respects their dependencies. So
+//! waiting inside a job cannot deadlock: the oldest unfinished job of all streams never waits for a
+//! younger one.
 //!
 //! If processes communicate in several groups, a job also waits for other processes, which may run
-//! other jobs first. In this case, a job that would wait stays in its queue, and later jobs pass it
+//! other jobs first. In this case a job that would wait stays in its queue, and later jobs pass it
 //! (`queue.rs`).
 
 mod queue;
@@ -35,10 +37,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockWrit
 use std::time::Duration;
 pub use thread_local::{ThreadLocalStream, clear_streams};
 
-/// Number of deferred deleters that may wait while there are jobs.
+/// The most deferred deleters that may wait while there are jobs.
 const MOST_DEFERRED: usize = 16;
 
-/// Time after which a sleeping thread checks its queue again.
+/// How long a thread sleeps before it checks a queue again.
 const IDLE: Duration = Duration::from_secs(2);
 
 /// The queue of a stream on the host: jobs in order, run by one thread at a time.
@@ -46,11 +48,11 @@ const IDLE: Duration = Duration::from_secs(2);
 pub struct StreamState {
     queue: Mutex<Queue>,
     changed: Condvar,
-    /// Signals that there is room for jobs again.
+    /// Notified when there is room for jobs again.
     room: Condvar,
-    /// The first failure of asynchronous work that was not raised yet.
+    /// The first failure of asynchronous work that has not been raised yet.
     failure: Mutex<Option<Arc<Error>>>,
-    /// True if only workers may run the jobs.
+    /// True if jobs may only run on workers.
     off_callers: AtomicBool,
 }
 
@@ -58,16 +60,16 @@ pub struct StreamState {
 struct Registry {
     streams: Vec<(Stream, &'static StreamState)>,
     defaults: HashMap<Device, Stream>,
-    /// Streams without an owner: released streams, and streams of threads that have ended.
+    /// Streams without an owner: those of threads that have ended, and those that were released.
     free: Vec<Stream>,
 }
 
 static REGISTRY: RwLock<Option<Registry>> = RwLock::new(None);
 
-/// States of the first streams. They are found here without the registry's lock.
+/// The states of the first streams. They are found here without the registry's lock.
 static FIRST: [AtomicPtr<StreamState>; 64] = [const { AtomicPtr::new(std::ptr::null_mut()) }; 64];
 
-/// Makes the state of a stream. It is never freed.
+/// Makes the state of a stream. It is never freed, because streams are never destroyed.
 fn new_state(stream: Stream) -> &'static StreamState {
     let state: &StreamState = Box::leak(Box::default());
     if let Some(first) = FIRST.get(stream.index as usize) {
@@ -94,8 +96,8 @@ impl Registry {
     }
 }
 
-/// Returns the default stream of a device, without considering the thread's scope.
-/// [`default_stream`] considers the scope.
+/// Returns the default stream of a device, and ignores the thread's scope. [`default_stream`] takes
+/// the scope into account.
 pub fn default_of(device: Device) -> Stream {
     read(|r| r.defaults.get(&device).copied()).unwrap_or_else(|| {
         write(|r| match r.defaults.get(&device) {
@@ -113,8 +115,8 @@ fn set_default_of(stream: Stream) {
     write(|r| r.defaults.insert(stream.device, stream));
 }
 
-/// Makes a new stream on a device, for exclusive use. It uses some memory, also on the device,
-/// until [`release_stream`].
+/// Makes a new stream on a device, which no other code uses. It takes some memory, also on the
+/// device, until [`release_stream`].
 ///
 /// # Errors
 /// [`crate::Error::Value`] if no loaded backend has the device.
@@ -126,10 +128,10 @@ pub fn new_stream(device: Device) -> Result<Stream> {
     Ok(stream)
 }
 
-/// Releases a stream that [`new_stream`] made, so that a later call can return it. Its work is
-/// still done, and lazy arrays of the stream are still computed there, in order, interleaved with
-/// the work of the next owner. Does nothing for a stream that was released before, or for a default
-/// stream.
+/// Releases a stream that [`new_stream`] made, so that a later call of [`new_stream`] can return
+/// it. Work that was given to the stream is still done. Arrays that are to be computed on it are
+/// still computed there, in the stream's order, interleaved with the work of its next owner. Has no
+/// effect on a stream that was released already, or that is a default stream.
 pub fn release_stream(stream: Stream) {
     write(|r| {
         let kept = r.defaults.values().any(|s| *s == stream) || r.free.contains(&stream);
@@ -143,7 +145,7 @@ pub fn release_stream(stream: Stream) {
 #[inline]
 pub fn take(device: Device) -> Stream {
     write(|r| {
-        // Use only an idle stream, so that the new owner does not wait for the former owner's work.
+        // Take an idle stream, so that its new owner does not wait for the former owner's work.
         let unused =
             |s: &Stream| s.device == device && r.streams[s.index as usize].1.lock().is_idle();
         match r.free.iter().position(unused) {
@@ -153,14 +155,14 @@ pub fn take(device: Device) -> Stream {
     })
 }
 
-/// Returns streams from [`take`], so that other threads can use them.
+/// Returns streams from [`take`], so that other threads can take them.
 pub fn give_back(streams: impl ExactSizeIterator<Item = Stream>) {
     if streams.len() > 0 {
         write(|r| r.free.extend(streams));
     }
 }
 
-/// Restricts the jobs of a stream to worker threads. The jobs may take any time, and a thread that
+/// Restricts the jobs of a stream to worker threads. Such jobs may take any time, and a thread that
 /// waits for them can be interrupted.
 pub fn set_off_callers(stream: Stream, off: bool) {
     if let Some(state) = state(stream)
@@ -173,7 +175,7 @@ pub fn set_off_callers(stream: Stream, off: bool) {
     }
 }
 
-/// Number of streams that [`set_off_callers`] restricts.
+/// The number of streams that [`set_off_callers`] restricts.
 static OFF_CALLERS: AtomicUsize = AtomicUsize::new(0);
 
 /// Returns the number of streams that [`set_off_callers`] restricts.
@@ -190,7 +192,7 @@ pub fn is_off_callers(stream: Stream) -> bool {
 ///
 /// # Errors
 /// The first error that was not raised before: of asynchronous work on the stream, or of work that
-/// failed on the device after its submission. It is raised only once.
+/// failed on the device after it was submitted. Each error is raised once.
 #[inline]
 pub fn synchronize(stream: Stream) -> Result<()> {
     let mut failure = None;
@@ -204,7 +206,7 @@ pub fn synchronize(stream: Stream) -> Result<()> {
     failure.map_or(outcome, |error| Err(Error::clone(&error)))
 }
 
-/// Marks a failure as raised, so that [`synchronize`] does not raise it again for any stream.
+/// Marks a failure as raised, so that no stream's [`synchronize`] raises it again.
 #[cold]
 pub fn raised(error: &Arc<Error>) {
     let all = read(|r| Some(r.streams.iter().map(|s| s.1).collect::<Vec<_>>()));
@@ -216,14 +218,14 @@ pub fn raised(error: &Arc<Error>) {
     }
 }
 
-/// Waits for the work of all streams of all devices. It does not raise failures: [`synchronize`]
-/// and the affected arrays do.
+/// Waits for the work of all streams of all devices. Failures are kept for [`synchronize`] and for
+/// the arrays concerned.
 pub fn synchronize_all() {
     for (_, state) in all() {
         state.drain();
     }
     for device in backend::gpus() {
-        // Ignore failures: they are raised where the values are needed.
+        // Ignore the error: it is raised where a value is needed.
         let _ = device.drain();
     }
 }
@@ -249,7 +251,7 @@ pub fn exists(stream: Stream) -> bool {
 #[inline]
 pub fn state(stream: Stream) -> Option<&'static StreamState> {
     let first = FIRST.get(stream.index as usize).map(|state| state.load(Ordering::Acquire));
-    // SAFETY: NULL, or a state, and states are never freed or mutably borrowed.
+    // SAFETY: NULL, or a state. States are never freed, and never borrowed mutably.
     let first = first.and_then(|state| unsafe { state.as_ref() });
     first.or_else(|| read(|r| r.streams.get(stream.index as usize).map(|s| s.1)))
 }
@@ -278,8 +280,8 @@ impl StreamState {
         lock(&self.queue)
     }
 
-    /// Takes the stream for the calling thread, if the stream has no work. Returns `None`
-    /// otherwise, and always for a stream that [`set_off_callers`] restricts.
+    /// Takes the stream for the calling thread. Returns `None` if the stream has work, or if
+    /// [`set_off_callers`] restricts it.
     #[inline]
     pub fn try_own(&'static self) -> Option<Ownership> {
         if self.off_callers.load(Ordering::Relaxed) {
@@ -296,18 +298,18 @@ impl StreamState {
     /// Queues a job for the stream's worker.
     ///
     /// # Errors
-    /// Returns the queue's jobs if the system provides no thread for them. The caller fails them
-    /// after releasing its locks.
+    /// Returns the queue's jobs if no thread can be started for them. The caller makes them fail
+    /// once it holds no locks.
     #[inline]
     pub fn push(&'static self, job: Job) -> Result<(), Stranded> {
         self.push_when(job, None, false)
     }
 
-    /// Queues a job that later jobs may pass until it is ready. If `ordered`, jobs that are
-    /// `ordered` too may not pass it.
+    /// Queues a job. Later jobs may pass it until it is ready. If `ordered` is true, later jobs
+    /// that are `ordered` too may not pass it.
     ///
     /// # Errors
-    /// As [`StreamState::push`].
+    /// Those of [`StreamState::push`].
     pub fn push_when(
         &'static self,
         job: Job,
@@ -325,7 +327,7 @@ impl StreamState {
         ensured
     }
 
-    /// Releases the lock of the queue after a change, and wakes the waiting threads.
+    /// Unlocks the queue after a change, and wakes the threads that wait for it.
     fn wake(&self, queue: MutexGuard<'_, Queue>) {
         let anybody = queue.waiting > 0;
         let room = queue.held_back > 0 && queue.has_room();
@@ -338,7 +340,8 @@ impl StreamState {
         }
     }
 
-    /// Sleeps until the queue changes or the time is over. Returns false if the time is over.
+    /// Sleeps until the queue changes, or for the time `longest`. Returns false if the time has
+    /// passed.
     fn sleep<'a>(
         &self,
         mut queue: MutexGuard<'a, Queue>,
@@ -357,9 +360,9 @@ impl StreamState {
         lock(&self.failure).get_or_insert(error);
     }
 
-    /// Blocks the caller if too many jobs wait, or if any job waits while memory is over its limit.
-    /// The caller continues once half of the jobs are done and memory is available. Call it without
-    /// locks.
+    /// Makes the caller wait if too many jobs are queued, or if any are queued while memory is over
+    /// its limit. It waits until half of the jobs are done and there is memory. The caller must
+    /// hold no locks.
     pub fn throttle(&self) {
         let mut queue = self.lock();
         if !queue.is_crowded() {
@@ -380,7 +383,8 @@ impl StreamState {
         }
     }
 
-    /// Sleeps until `done` returns true. Returns false if the thread was interrupted before.
+    /// Sleeps until `done` returns true for the queue. Returns false if the thread was interrupted
+    /// before.
     fn wait_until(&self, done: impl Fn(&Queue) -> bool) -> bool {
         let mut queue = self.lock();
         while !done(&queue) {
@@ -400,7 +404,7 @@ impl StreamState {
         }
         match workers::start(self) {
             Ok(()) => queue.worker = true,
-            // The stream's owner finds the jobs when it is done.
+            // The thread that owns the stream finds the jobs when it is done.
             Err(_) if queue.busy => {}
             Err(error) => {
                 let error = Error::runtime(
@@ -420,8 +424,8 @@ impl StreamState {
         let mut queue = self.lock();
         loop {
             let most = if queue.jobs.is_empty() { 1 } else { MOST_DEFERRED };
-            // Deleters may take a long time, so another worker takes the jobs. If no other worker
-            // is available, run the jobs first.
+            // Deleters may take long, so another worker takes over the jobs meanwhile. If no other
+            // worker can be started, the jobs come first.
             if deferred_deleters::waiting() >= most
                 && (queue.jobs.is_empty() || workers::start(self).is_ok())
             {
@@ -443,7 +447,7 @@ impl StreamState {
             {
                 queue.busy = true;
                 drop(queue);
-                // Drop the condition first, because its references would count as uses of the job's
+                // Drop this first: the values that it holds would count as another use of the job's
                 // operands.
                 drop(ready);
                 job(Ok(()));
@@ -458,7 +462,7 @@ impl StreamState {
                 return;
             }
             if queue.busy {
-                // The thread that owns the stream notifies the others when it is done.
+                // The thread that owns the stream wakes this one when it is done.
                 queue = self.sleep(queue, IDLE).0;
                 continue;
             }
@@ -476,7 +480,7 @@ thread_local! {
     static HELD: RefCell<Option<Held>> = const { RefCell::new(None) };
 }
 
-/// Locks of the registry and of the workers, held during a fork.
+/// The locks of the registry and of the workers, which are held during a fork.
 type Held = (RwLockWriteGuard<'static, Option<Registry>>, MutexGuard<'static, workers::Workers>);
 
 static FORK_HOOK: Hook = Hook {
@@ -485,8 +489,8 @@ static FORK_HOOK: Hook = Hook {
         fork::keep(&HELD, (guard, workers::hold()));
     },
     parent: || drop(fork::take(&HELD)),
-    // Before the fork, the streams were drained while the scheduler's lock was held. Their workers
-    // do not exist in the child.
+    // The streams were drained before the fork, while the scheduler's lock was held. In the child
+    // they have no workers.
     child: || {
         let Some((mut guard, mut workers)) = fork::take(&HELD) else {
             return;

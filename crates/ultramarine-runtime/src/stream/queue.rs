@@ -1,27 +1,28 @@
-//! The queue of a stream: jobs in order. Later jobs may pass a job that waits for values.
+//! The queue of a stream. Jobs run in order, but later jobs may pass a job that waits for values.
 
 use crate::error::{Error, Result};
 use crate::memory;
 use std::collections::VecDeque;
 
-/// A job: a closure in a stream's queue, which never unwinds. It is called once: with `Ok` to run,
-/// or with the error that prevents it from running.
+/// A job: a closure in a stream's queue. It is called once: with `Ok` to run, or with the error
+/// that keeps it from running. It never unwinds.
 pub type Job = Box<dyn FnOnce(Result<()>) + Send>;
 
-/// The condition that the values that a job needs are available. It is evaluated under locks, also
-/// by [`crate::claim::sleep_until`], and must call [`crate::claim::Claim::is_over`] for values that
-/// are missing.
+/// The condition under which a job runs: the values that it needs are there. It is called under
+/// locks, also by [`crate::claim::sleep_until`]. For each missing value it has to call
+/// [`crate::claim::Claim::is_over`].
 pub type Ready = Box<dyn Fn() -> bool + Send>;
 
-/// Number of jobs in a queue above which submitting threads have to wait.
+/// The most jobs in a queue. If there are more, submitters have to wait.
 const MAX_QUEUED: usize = 64;
 
 /// A job in a queue.
 pub(super) struct Waiting {
     pub job: Job,
-    /// Later jobs may pass this one until the condition holds. `None` if the job is ready.
+    /// Returns true once the job is ready; until then, later jobs may pass it. `None` means that it
+    /// is ready.
     pub ready: Option<Ready>,
-    /// If true, it may not pass earlier jobs for which this is true too.
+    /// True if the job may not pass earlier jobs that have this flag too.
     pub ordered: bool,
 }
 
@@ -31,29 +32,30 @@ impl Waiting {
     }
 }
 
-/// The jobs of a stream, and its threads.
+/// The jobs of a stream, and the state of the threads that use it.
 #[derive(Default)]
 pub(super) struct Queue {
     pub jobs: VecDeque<Waiting>,
-    /// True while a thread is running a job of this stream.
+    /// True while a thread runs a job of this stream.
     pub busy: bool,
-    /// True if a worker thread of this process has the stream, or was told to take it.
+    /// True if a worker thread has the stream, or was told to take it, in this process (not in the
+    /// parent of a fork).
     pub worker: bool,
-    /// Number of threads that sleep until the queue changes. If it is 0, no wake-up is needed,
-    /// which would be a system call.
+    /// The number of threads that sleep until something changes. Waking is a system call even if no
+    /// thread sleeps.
     pub waiting: usize,
-    /// Number of threads that wait for room.
+    /// The number of submitters that wait for room.
     pub held_back: usize,
-    /// True if the worker sleeps until one of its jobs is ready.
+    /// True while the worker sleeps until one of its jobs is ready.
     pub asleep: bool,
-    /// Number of former workers that are running deleters.
+    /// The number of former workers that run deleters.
     pub releasing: usize,
-    /// Number of jobs that have ended, plus number of times that an owner released the stream.
+    /// The number of jobs that have ended, and of threads that have owned the stream.
     pub finished: u64,
 }
 
 impl Queue {
-    /// Removes and returns the first job that is ready.
+    /// Takes the first job that is ready out of the queue.
     pub fn take_ready(&mut self) -> Option<Waiting> {
         let place = self.first_ready()?;
         self.jobs.remove(place)
@@ -76,14 +78,14 @@ impl Queue {
         !self.busy && self.jobs.is_empty()
     }
 
-    /// Returns true if too many jobs wait, or if any job waits while memory is over its limit,
-    /// because running jobs frees memory.
+    /// Returns true if too many jobs are queued, or if any are queued while memory is over its
+    /// limit, because running them frees memory.
     pub fn is_crowded(&self) -> bool {
         self.jobs.len() > MAX_QUEUED || self.waits_for_memory()
     }
 
-    /// Returns true if waiting callers can continue. Room for a single job is not enough, because
-    /// then they would be woken for each job.
+    /// Returns true if callers need not wait any longer. They are not woken for every free place,
+    /// but when half of the queue is free.
     pub fn has_room(&self) -> bool {
         self.jobs.len() <= MAX_QUEUED / 2 && !self.waits_for_memory()
     }
@@ -98,7 +100,7 @@ impl Queue {
     }
 }
 
-/// Jobs that were removed from their queue because the system provided no thread.
+/// Jobs that were taken out of their queue, because the system could not start a thread for them.
 #[must_use = "arrays would be waited for without end"]
 pub struct Stranded {
     pub(super) jobs: VecDeque<Waiting>,
@@ -106,7 +108,7 @@ pub struct Stranded {
 }
 
 impl Stranded {
-    /// Calls the jobs with the error, which poisons their results. Call it without locks.
+    /// Calls the jobs with the error, which poisons their results. The caller must hold no locks.
     pub fn fail(self) {
         for Waiting { job, ready, .. } in self.jobs {
             drop(ready);

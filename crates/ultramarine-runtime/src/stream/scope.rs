@@ -9,19 +9,20 @@ use std::sync::atomic::{AtomicU32, Ordering};
 static DEFAULT: AtomicU32 = AtomicU32::new(Device::CPU.pack());
 
 /// Returns the device for operations without operands on an accelerator: the device of the thread's
-/// scope, otherwise that of [`set_default_device`], otherwise the CPU.
+/// scope, else that of [`set_default_device`], else the CPU.
 #[inline]
 pub fn default_device() -> Device {
     scoped_device().unwrap_or_else(default_of_all)
 }
 
-/// The default device of threads without a scope.
+/// Returns the default device of threads without a scope.
 #[inline]
 pub fn default_of_all() -> Device {
     Device::unpack(DEFAULT.load(Ordering::Relaxed))
 }
 
-/// Makes `device` the default device of all threads. Inside a [`Scope`], only of that scope.
+/// Makes `device` the default of every thread. Inside of a [`Scope`] it becomes the default of that
+/// scope only.
 ///
 /// # Errors
 /// [`crate::Error::Value`] when no loaded backend has the device.
@@ -35,13 +36,13 @@ pub fn set_default_device(device: Device) -> Result<()> {
     Ok(())
 }
 
-/// Makes this thread's operations use a stream and its device, while it lives. Scopes nest; drop
-/// them in the reverse order. [`with_stream`] does the same for a function.
+/// While it lives, operations of this thread use a stream and its device. Scopes nest; drop them in
+/// the reverse order. [`with_stream`] does the same for a function.
 #[derive(Debug)]
 pub struct Scope {
     device: Option<Device>,
     stream: Option<Stream>,
-    // The scope belongs to the thread that made it.
+    // Ties the scope to the thread that made it.
     _thread: std::marker::PhantomData<*const ()>,
 }
 
@@ -60,14 +61,14 @@ impl Drop for Scope {
     }
 }
 
-/// Calls `f`. Operations of `f` on this thread use `stream` and its device. [`with_device`] takes a
-/// device.
+/// Calls `f`. On this thread, its operations use `stream` and the stream's device. [`with_device`]
+/// takes a device.
 pub fn with_stream<T>(stream: Stream, f: impl FnOnce() -> T) -> T {
     let _scope = Scope::new(stream);
     f()
 }
 
-/// Calls `f`. Operations of `f` on this thread use `device` and its default stream.
+/// Calls `f`. On this thread, its operations use `device` and its default stream.
 ///
 /// # Errors
 /// [`Error::Value`](crate::Error::Value) if the device does not exist; those of `f`.
@@ -75,16 +76,17 @@ pub fn with_device<T>(device: Device, f: impl FnOnce() -> Result<T>) -> Result<T
     with_stream(default_stream(device)?, f)
 }
 
-/// The place where this thread's operations run.
+/// The stream and device on which this thread's operations run.
 struct Scoped {
     device: Cell<Option<Device>>,
     stream: Cell<Option<Stream>>,
-    /// The default stream that was looked up last, to avoid the registry's lock.
+    /// The default stream of the last lookup. Keeping it avoids the registry's lock.
     recent: Cell<Option<Stream>>,
 }
 
 thread_local! {
-    // A single thread-local for all, because in a library each access costs a call.
+    // All values are in one thread-local, because in a shared library each thread-local costs a
+    // function call.
     static SCOPED: Scoped =
         const { Scoped { device: Cell::new(None), stream: Cell::new(None), recent: Cell::new(None) } };
 }
@@ -115,7 +117,7 @@ pub fn scoped() -> Option<Stream> {
     SCOPED.with(|s| s.stream.get())
 }
 
-/// Returns the stream that operations of this thread join, and whether a scope chose it.
+/// Returns the stream that operations of this thread join, and true if a scope chose it.
 #[inline]
 pub fn current() -> (Stream, bool) {
     SCOPED.with(|s| {
@@ -134,8 +136,8 @@ pub fn current() -> (Stream, bool) {
     })
 }
 
-/// Returns the default stream of a device. Inside a [`Scope`] of that device, this is the scope's
-/// stream.
+/// Returns the default stream of a device. Inside of a [`Scope`] of that device, this is the
+/// scope's stream.
 ///
 /// # Errors
 /// [`crate::Error::Value`] when no loaded backend has the device.
@@ -145,8 +147,9 @@ pub fn default_stream(device: Device) -> Result<Stream> {
     Ok(scoped().filter(|s| s.device == device).unwrap_or_else(|| default_of(device)))
 }
 
-/// Makes `stream` the default stream of its device. Inside a [`Scope`] of that device, only of that
-/// scope. Threads that already used the former default stream keep it until they change the device.
+/// Makes `stream` the default stream of its device. Inside of a [`Scope`] of that device, it
+/// becomes the stream of that scope only. Threads that already used the former default keep it
+/// until they change device.
 #[inline]
 pub fn set_default_stream(stream: Stream) {
     if scoped().is_some_and(|s| s.device == stream.device) {

@@ -1,4 +1,4 @@
-//! The end of all work, before the process exits.
+//! Ending all work before the process exits.
 
 use super::{StreamState, all};
 use crate::backend;
@@ -6,20 +6,20 @@ use crate::device::DeviceType;
 use crate::memory::deferred_deleters;
 use crate::reads;
 
-/// Ends all work on streams. Call it before a program exits while evaluations or accelerators may
-/// be at work.
+/// Ends all work on streams. It is for programs that exit while evaluations or accelerators may
+/// still be working.
 ///
-/// It waits for the work on the streams. From then on, new work for accelerators fails with
-/// [`crate::Error::Runtime`]. Computed arrays can still be read, and the CPU computes as before.
-/// Threads of streams stay asleep until the process ends. Memory on accelerators is left to the
-/// system.
+/// Waits for the work that was given to the streams. From then on accelerators get no new work:
+/// submitting some is an [`crate::Error::Runtime`]. Computed arrays can still be read, and the CPU
+/// computes as before. The threads of streams stay, asleep, until the process has ended. Memory on
+/// accelerators is left to the operating system.
 ///
-/// A program that exits without this call leaves threads inside drivers whose libraries are being
-/// torn down. The runtime then waits for running calls, and makes no others, but drivers whose own
-/// threads are at work may still crash. The Python package calls this function when the interpreter
-/// exits.
+/// If a program exits without this call, threads may be inside of drivers whose libraries are being
+/// unloaded. The runtime then lets the calls in progress end, and makes no others. A driver whose
+/// own threads are working may still crash. In Python the package calls this function when the
+/// interpreter exits.
 ///
-/// Later calls have nothing to wait for. Inside an evaluation, it does nothing.
+/// Later calls have nothing to wait for. Inside of an evaluation this does nothing.
 pub fn shutdown() {
     if deferred_deleters::in_job() {
         return;
@@ -32,7 +32,7 @@ pub fn shutdown() {
         return;
     }
     backend::shutdown::close();
-    // Work that began in the meantime ends soon, because its next backend call is refused.
+    // Work that began meanwhile ends soon, because its next call of a backend is refused.
     for (stream, state) in all() {
         if stream.device.kind == DeviceType::Gpu {
             state.drain();
@@ -40,15 +40,14 @@ pub fn shutdown() {
         state.finish_deleters();
     }
     for device in backend::gpus() {
-        // Ignore failures, because no code is left that would handle them.
+        // Ignore the error, because nothing can handle it any more.
         let _ = device.drain();
     }
     backend::shutdown::quiesce();
 }
 
 impl StreamState {
-    /// Waits for the current jobs, but not for jobs that are added meanwhile. Returns early if
-    /// interrupted.
+    /// Waits for the jobs that are queued now, and not for later ones. An interrupt ends the wait.
     fn finish_queued(&self) {
         let target = {
             let queue = self.lock();

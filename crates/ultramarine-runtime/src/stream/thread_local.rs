@@ -1,4 +1,4 @@
-//! A separate stream for each thread.
+//! Streams that each thread has for itself.
 
 use super::{default_of, give_back, synchronize, take};
 use crate::device::{Device, Stream};
@@ -7,9 +7,9 @@ use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A separate stream for each thread, on one device, so that threads do not wait for each other.
+/// A stream for each thread on a device. Threads that use it do not wait for each other.
 ///
-/// A thread gets its stream at the first use. After the thread has ended, another thread may get
+/// A thread gets its stream when it first uses this. When the thread ends, another thread may get
 /// the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ThreadLocalStream {
@@ -21,7 +21,7 @@ pub struct ThreadLocalStream {
 
 #[derive(Default)]
 struct Own {
-    /// By the index of the [`ThreadLocalStream`].
+    /// The thread's streams, by the index of the [`ThreadLocalStream`].
     local: HashMap<u32, Stream>,
     /// Streams that this thread made by [`crate::new_stream`].
     made: HashSet<Stream>,
@@ -38,7 +38,7 @@ thread_local! {
 }
 
 impl ThreadLocalStream {
-    /// Makes a thread-local stream on a device.
+    /// Makes a new thread-local stream on a device.
     ///
     /// # Errors
     /// [`crate::Error::Value`] if no loaded backend has the device.
@@ -59,20 +59,19 @@ impl ThreadLocalStream {
     }
 }
 
-/// Notes that this thread made a stream.
+/// Records that this thread made a stream.
 pub fn made(stream: Stream) {
     let _ = OWN.try_with(|own| own.borrow_mut().made.insert(stream));
 }
 
-/// Waits for the streams that the calling thread made, and forgets them, so that its
-/// [`ThreadLocalStream`]s get new streams. Arrays and other threads can continue to use the
-/// forgotten streams.
+/// Waits for the streams that the calling thread made, and forgets them. Its [`ThreadLocalStream`]s
+/// then get new streams. Arrays and other threads may continue to use the forgotten streams.
 ///
 /// # Errors
-/// As [`synchronize`]. All streams are forgotten nevertheless.
+/// Those of [`synchronize`]. All streams are forgotten even if there is an error.
 pub fn clear_streams() -> Result<()> {
     let own = OWN.try_with(|own| std::mem::take(&mut *own.borrow_mut())).unwrap_or_default();
-    // Wait for all, even if one has failed.
+    // Wait for all streams, even after one has failed.
     let all = own.made.iter().chain(own.local.values());
     let outcomes: Vec<Result<()>> = all.map(|stream| synchronize(*stream)).collect();
     outcomes.into_iter().collect()

@@ -1,5 +1,5 @@
-//! Threads that run the jobs of streams. A stream with jobs has one thread. An idle thread can take
-//! any stream, so there are about as many threads as streams that are working at the same time.
+//! Threads that run the jobs of streams. A stream has a thread while it has jobs. Idle threads wait
+//! for any stream, so there are about as many threads as streams that work at the same time.
 
 use super::StreamState;
 use crate::backend::shutdown;
@@ -9,30 +9,29 @@ use std::sync::{Mutex, MutexGuard};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
-/// Time for which an idle thread waits for a stream before it ends.
+/// How long an idle thread waits for a stream before it ends.
 const IDLE: Duration = Duration::from_secs(2);
 
-/// Minimum waiting time of a thread that may not end.
+/// The shortest wait of an idle thread that must not end.
 const SHORTEST: Duration = Duration::from_millis(100);
 
-/// Limit on idle threads. A further thread ends at once.
+/// The most threads that may be idle at one time. Any further idle thread ends at once.
 const MOST_IDLE: usize = 8;
 
 pub(super) struct Workers {
-    /// Streams that have jobs and no thread yet. Each is reserved for an idle thread that was
-    /// woken.
+    /// Streams that have jobs and no thread yet. For each, an idle thread has been woken.
     ready: VecDeque<&'static StreamState>,
-    /// Idle threads that no stream is reserved for. The thread that ran last is at the end and is
-    /// used first, because its data may still be in its processor's caches.
+    /// Idle threads that have not been woken for a stream. The thread that ran last is at the end
+    /// of the list and is taken first, because its data may still be in its processor's caches.
     idle: Vec<Thread>,
 }
 
 static WORKERS: Mutex<Workers> = Mutex::new(Workers { ready: VecDeque::new(), idle: Vec::new() });
 
-/// Makes an idle thread or a new thread run a stream's jobs.
+/// Makes a thread run a stream's jobs: an idle thread, or a new one.
 ///
 /// # Errors
-/// Those of the system, if it provides no thread.
+/// Those of the system, if it cannot start a thread.
 pub(super) fn start(state: &'static StreamState) -> std::io::Result<()> {
     let mut workers = lock(&WORKERS);
     if let Some(thread) = workers.idle.pop() {
@@ -54,11 +53,11 @@ fn run(first: &'static StreamState) {
     }
 }
 
-/// Waits for a stream that has jobs. `None` if the thread should end.
+/// Waits for a stream that has jobs. Returns `None` when the thread should end.
 fn await_stream() -> Option<&'static StreamState> {
     let own = std::thread::current();
     let mut workers = lock(&WORKERS);
-    // Leave a reserved stream to the threads that were woken for it.
+    // A stream in `ready` is left to the idle thread that was woken for it.
     if workers.idle.len() >= MOST_IDLE && may_end() {
         return None;
     }
@@ -79,19 +78,19 @@ fn await_stream() -> Option<&'static StreamState> {
     }
 }
 
-/// Returns true if a thread may end. The end of a thread runs destructors of libraries, which may
-/// be gone while the process exits.
+/// Returns false while the process exits. The end of a thread runs destructors of libraries, which
+/// may be unloaded by then.
 fn may_end() -> bool {
     shutdown::ended().is_none()
 }
 
-/// Prevents threads from starting and ending during a fork.
+/// Keeps threads from starting and ending during a fork.
 pub(super) fn hold() -> MutexGuard<'static, Workers> {
     lock(&WORKERS)
 }
 
 impl Workers {
-    /// Called in a forked child, where these threads do not exist.
+    /// Called in a forked child, where the threads do not exist.
     pub fn forget(&mut self) {
         self.ready.clear();
         self.idle.clear();

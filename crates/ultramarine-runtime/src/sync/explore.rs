@@ -2,9 +2,10 @@
 
 use std::sync::Once;
 
-/// Runs a model under every schedule of its threads with at most this number of preemptions. It is
-/// stopped after `LOOM_MAX_DURATION` seconds. The first model that fails ends the process, because
-/// otherwise `catch_unwind` in production code would continue with threads that no longer exist.
+/// Runs a model under every schedule of its threads that has at most this number of preemptions.
+/// Exploration stops after `LOOM_MAX_DURATION` seconds. The first model that fails ends the
+/// process: otherwise the library's `catch_unwind` would continue with threads that no longer
+/// exist.
 pub fn explore(preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

@@ -1,7 +1,8 @@
-//! Loom's primitives, with corrections. Loom treats sequentially consistent loads and stores as
-//! acquire and release, and supports only sequentially consistent fences. Therefore a sequentially
-//! consistent load here comes after a fence, if its thread stored with that order before. The store
-//! is then ordered before the load. If either of them has a weaker order, there is no fence.
+//! Loom's primitives, with an addition for sequential consistency. Loom treats sequentially
+//! consistent loads and stores as acquire and release, and only its fences are sequentially
+//! consistent. So these types put a fence before a sequentially consistent load if its thread made
+//! a sequentially consistent store before. The fence orders the store before the load. If either of
+//! the two has a weaker order, there is no fence.
 
 pub use loom::{
     cell::UnsafeCell,
@@ -14,7 +15,7 @@ use std::cell::Cell;
 use std::sync::atomic::Ordering;
 
 loom::thread_local! {
-    /// True if this thread has stored with sequential consistency since the last fence.
+    /// True if this thread has made a sequentially consistent store since its last fence.
     static STORED: Cell<bool> = Cell::new(false);
 }
 
@@ -39,7 +40,7 @@ fn update<T>(order: Ordering, update: impl FnOnce() -> T) -> T {
 
 macro_rules! atomics {
     ($($name:ident$(<$t:ident>)?: $value:ty, ($($fetch:ident)*);)*) => {$(
-        /// Same as the std type of this name.
+        /// Like the type in std.
         pub struct $name$(<$t>)?(atomic::$name$(<$t>)?);
 
         #[allow(missing_docs, dead_code, reason = "std's functions")]

@@ -9,16 +9,16 @@ pub mod modelled;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Locks a mutex. The data stays valid even if a holder panicked, because critical sections of this
-/// library only move plain values.
+/// Locks a mutex, and ignores poisoning. The data stays consistent if a holder panicked, because
+/// critical sections of this library only move plain values.
 #[inline]
 pub fn lock<T: ?Sized>(m: &Mutex<T>) -> MutexGuard<'_, T> {
     m.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Raises an atomic to at least `value`. The store releases this thread's earlier writes to threads
-/// that acquire the value. It is a loop instead of `fetch_max`, because the thread sanitizer does
-/// not see the ordering of `fetch_max`.
+/// Raises an atomic to at least `value`. The store releases the earlier writes of this thread, so a
+/// thread that acquires the value sees them. This is a loop and not `fetch_max`, because the thread
+/// sanitizer does not see the ordering of `fetch_max`.
 #[inline]
 pub fn raise(atomic: &AtomicU64, value: u64) {
     let mut before = atomic.load(Ordering::Acquire);

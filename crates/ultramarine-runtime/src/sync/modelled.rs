@@ -1,6 +1,6 @@
 //! Atomics, locks, cells and threads for the protocols that the model checker explores
-//! ([`crate::pool`], [`crate::claim`], the word of [`crate::backend::buffer`]). They are std's, or
-//! with `--cfg ultramarine_loom` loom's (`cargo xtask loom`).
+//! ([`crate::pool`], [`crate::claim`], the counting word of [`crate::backend::buffer`]). They are
+//! std's, or loom's with `--cfg ultramarine_loom` (`cargo xtask loom`).
 
 #[cfg(ultramarine_loom)]
 pub use super::loom::{
@@ -15,13 +15,13 @@ pub use std::{
     thread,
 };
 
-/// Locks a mutex, as [`crate::sync::lock`] does.
+/// Locks a mutex, like [`crate::sync::lock`].
 #[inline]
 pub fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
     m.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A cell whose accesses are calls, which loom can observe.
+/// A cell in which every access is a call, so that loom sees it.
 #[cfg(not(ultramarine_loom))]
 pub struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
 
@@ -32,20 +32,20 @@ impl<T> UnsafeCell<T> {
         UnsafeCell(std::cell::UnsafeCell::new(value))
     }
 
-    /// Reads through a pointer.
+    /// Gives read access through a pointer.
     #[inline]
     pub fn with<R>(&self, read: impl FnOnce(*const T) -> R) -> R {
         read(self.0.get())
     }
 
-    /// Writes through a pointer.
+    /// Gives write access through a pointer.
     #[inline]
     pub fn with_mut<R>(&self, write: impl FnOnce(*mut T) -> R) -> R {
         write(self.0.get())
     }
 }
 
-/// Declares statics. With loom, each execution of a model has separate ones.
+/// Declares statics. Under loom each execution of a model has its own.
 #[macro_export]
 #[doc(hidden)]
 macro_rules! modelled_statics {
@@ -61,7 +61,7 @@ macro_rules! modelled_statics {
     )*};
 }
 
-/// Declares thread-locals, of std's threads or of loom's.
+/// Declares thread-locals: std's or loom's.
 #[macro_export]
 #[doc(hidden)]
 macro_rules! modelled_thread_locals {

@@ -1,5 +1,5 @@
-//! The functions of a wrapped table. Each finds its backend by the slot, checks the arguments,
-//! calls the backend's function with unchanged handles, and checks the result.
+//! The functions of a wrapped table. Each finds its backend by its slot, checks the call, passes it
+//! on with unchanged handles, and checks the answer.
 
 use super::commands::interface;
 use super::commands::of_slot::{plan_workspace, prepare, submit};
@@ -12,46 +12,46 @@ pub(super) type Handle = *mut c_void;
 pub(super) type HandleOut = *mut *mut c_void;
 pub(super) type ErrorOut = *mut *mut abi::Error;
 
-/// Returns the backend of a slot. Functions of a slot are only in tables that were made after the
+/// Returns the backend of a slot. Functions of a slot exist only in tables that were made after the
 /// slot was taken.
 pub(super) fn context(slot: usize) -> Option<&'static Context> {
     CONTEXTS.get(slot)?.get()
 }
 
-/// Wraps a function that returns a status. `before` is checked before the call, and `after` after a
-/// call that returned OK. The state is locked during the checks.
+/// Declares a function that returns a status. `before` and `after` are checks with the state
+/// locked: `before` runs before the call, and `after` runs if the call returned OK.
 macro_rules! fallible {
     ($name:ident($($arg:ident: $t:ty),*), stream: $stream:expr, before: $before:expr, after: $after:expr) => {
         unsafe extern "C" fn $name<const S: usize>($($arg: $t,)* error: ErrorOut) -> Status {
-            #[allow(clippy::too_many_arguments)] // Those of the contract.
+            #[allow(clippy::too_many_arguments)] // The arguments are the contract's.
             unsafe fn of(slot: usize, $($arg: $t,)* error: ErrorOut) -> Status {
                 let Some(cx) = context(slot) else { return status::ERROR };
                 let Some(real) = cx.real.$name else { return status::UNSUPPORTED };
-                // SAFETY: the arguments come from the caller, who keeps the function's contract,
-                // and `e` is this function's place for the error.
+                // SAFETY: the arguments are the caller's, who keeps to the contract of the
+                // function, and `e` points to a local variable for the error.
                 let real = |e| unsafe { real($($arg,)* e) };
                 let (stream, before, after) = ($stream, check($before), $after(cx));
-                // SAFETY: the caller's place for the error.
+                // SAFETY: the error pointer is the caller's.
                 unsafe { cx.call(stringify!($name), error, stream, &before, &real, &after) }
             }
-            // SAFETY: the caller's arguments.
+            // SAFETY: the arguments are the caller's.
             unsafe { of(S, $($arg,)* error) }
         }
     };
 }
 
-/// Helps type inference for a check.
+/// Helps type inference: returns the check itself.
 fn check<F: Fn(&mut State) -> Check>(f: F) -> F {
     f
 }
 
-/// Nothing to check after a call.
+/// An empty check after a call.
 fn nothing(_: &Context) -> impl Fn(&mut State) -> Check {
     |_| Ok(())
 }
 
 /// # Safety
-/// The place is NULL or holds a handle.
+/// The pointer is NULL, or points to a handle.
 pub(super) unsafe fn made(place: HandleOut, what: &str) -> Result<Handle, String> {
     ensure!(!place.is_null(), "no place for the {what}");
     // SAFETY: by this function's contract.
@@ -83,13 +83,14 @@ fallible! {
     device_open(backend: Handle, index: u32, device: HandleOut), stream: None,
     before: |_| Ok(()),
     after: |cx: &'static Context| move |s: &mut State| {
-        // SAFETY: the caller's place, which the backend has filled.
+        // SAFETY: the caller's pointer, to which the backend has written.
         let device = unsafe { made(device, "device") }?;
         // SAFETY: all-zero is a valid DeviceInfo.
         let mut info: DeviceInfo = unsafe { std::mem::zeroed() };
         info.size = size_of::<DeviceInfo>() as u32;
         if let Some(ask) = cx.real.device_info {
-            // SAFETY: an index that was just opened; a struct of ours; no error is wanted.
+            // SAFETY: an index that was just opened, and a local struct. No error object is
+            // requested.
             unsafe { ask(backend, index, &mut info, std::ptr::null_mut()) };
         }
         s.opened(device, info);
@@ -104,7 +105,7 @@ fallible! {
         _ => s.device(device).map(|_| ()),
     },
     after: |_| |s: &mut State| {
-        // SAFETY: the caller's place, which the backend has filled.
+        // SAFETY: the caller's pointer, to which the backend has written.
         let buffer = unsafe { made(buffer, "buffer") }?;
         ensure!(!buffer.is_null(), "it returned OK and no buffer");
         s.buffers.add(key(device, buffer), BufferState::new(bytes))
@@ -161,7 +162,7 @@ fallible! {
     stream_create(device: Handle, stream: HandleOut), stream: None,
     before: |s| s.device(device).map(|_| ()),
     after: |_| |s: &mut State| {
-        // SAFETY: the caller's place, which the backend has filled.
+        // SAFETY: the caller's pointer, to which the backend has written.
         s.stream_made(key(device, unsafe { made(stream, "stream") }?));
         Ok(())
     }
@@ -180,7 +181,7 @@ fallible! {
     event_create(device: Handle, event: HandleOut), stream: None,
     before: |s| s.device(device).map(|_| ()),
     after: |_| |s: &mut State| {
-        // SAFETY: the caller's place, which the backend has filled.
+        // SAFETY: the caller's pointer, to which the backend has written.
         s.event_made(key(device, unsafe { made(event, "event") }?))
     }
 }
@@ -190,8 +191,8 @@ fallible! {
     stream: Some(key(device, stream)),
     before: |s| {
         s.may_record(key(device, event), value)?;
-        // Note it before the call, because with a fast device other threads may see it before the
-        // call returns.
+        // Record the number before the call: if the device is quick, other threads may see the
+        // event reach it before the call returns.
         s.recorded(key(device, stream), key(device, event), value);
         Ok(())
     },
@@ -214,15 +215,14 @@ fallible! {
     after: |_| |s: &mut State| s.waited(key(device, event), value)
 }
 
-/// For functions without a status: returns the backend, unless this is a forked child of a process
-/// that opened the device. In such a child, no call is passed on, and objects are leaked instead of
-/// freed.
+/// Like [`context`], for functions without a status. Returns `None` in a forked child of a process
+/// that opened the device: there no call is passed on, and objects that would be freed are leaked.
 pub(super) fn open_context(slot: usize) -> Option<&'static Context> {
     let cx = context(slot)?;
     (cx.is_cpu() || !cx.forked()).then_some(cx)
 }
 
-/// Wraps a function without a status that releases a handle.
+/// Declares a function without a status that ends the life of a handle.
 macro_rules! ending {
     ($name:ident, $check:ident) => {
         unsafe extern "C" fn $name<const S: usize>(device: Handle, handle: Handle) {
@@ -234,7 +234,7 @@ macro_rules! ending {
                 return;
             }
             if let Some(real) = cx.real.$name {
-                // SAFETY: the handle was live, and is released once.
+                // SAFETY: the handle was alive, and is released once.
                 unsafe { real(device, handle) }
             }
         }
@@ -255,7 +255,7 @@ unsafe extern "C" fn device_close<const S: usize>(device: Handle) {
         return;
     }
     if let Some(real) = cx.real.device_close {
-        // SAFETY: the device was open, and no object of it is left.
+        // SAFETY: the device was open, and all of its objects were released.
         unsafe { real(device) }
     }
 }
@@ -309,7 +309,7 @@ unsafe extern "C" fn event_query<const S: usize>(device: Handle, event: Handle) 
     value
 }
 
-/// Makes the functions of a slot, for those functions that the backend has.
+/// Returns a slot's functions, for those functions that the backend has.
 fn functions<const S: usize>(real: &BackendTable) -> BackendTable {
     macro_rules! wrapped {
         ($($name:ident)*) => {
@@ -322,7 +322,7 @@ fn functions<const S: usize>(real: &BackendTable) -> BackendTable {
         event_destroy prepare plan_release plan_workspace submit interface)
 }
 
-/// The table of a slot.
+/// Returns the table of a slot.
 pub(super) fn table(slot: usize, real: &BackendTable) -> BackendTable {
     macro_rules! slots {
         ($($s:literal)*) => {{

@@ -1,6 +1,6 @@
-//! The interface `ultramarine.collective/1` of a wrapped backend. Groups must be ready before they
-//! are used, tensors must lie inside their buffers and not overlap, and a failed group must not be
-//! used.
+//! The interface `ultramarine.collective/1` of a wrapped backend. Checks that groups are ready
+//! before they are used, that tensors lie inside of their buffers and do not overlap, and that a
+//! group that has failed is not used.
 
 use super::calls::{ErrorOut, Handle, HandleOut, context, copies, made, open_context};
 use super::state::{HandleKey, State, key};
@@ -14,11 +14,11 @@ use ultramarine_abi::{Status, ensure, schema, status};
 /// A live group.
 #[derive(Debug)]
 pub(super) struct GroupState {
-    /// Rank and size, if known.
+    /// Rank and size, once they are known.
     place: Option<(u32, u32)>,
-    /// True if `status` has returned that the group is ready.
+    /// True once `status` has reported that the group is ready.
     ready: bool,
-    /// True if it was aborted, or `status` failed.
+    /// True once the group was aborted, or `status` failed.
     ended: bool,
 }
 
@@ -30,24 +30,24 @@ unsafe fn make_id(slot: usize, device: Handle, id: *mut CollectiveId, error: Err
     let Some(cx) = context(slot) else { return status::ERROR };
     let Some(real) = interface(cx).and_then(|i| i.make_id) else { return status::UNSUPPORTED };
     let before = |s: &mut State| s.device(device).map(|_| ());
-    // SAFETY: the caller's arguments.
+    // SAFETY: the arguments are the caller's.
     let real = |e| unsafe { real(device, id, e) };
     let after = |_: &mut State| {
-        // SAFETY: the caller's place, which is NULL or the backend has filled.
+        // SAFETY: the caller's pointer is NULL, or the backend has written to it.
         let Some(id) = (unsafe { id.as_ref() }) else { return Ok(()) };
         let most = id.bytes.len();
         ensure!((1..=most).contains(&(id.length as usize)), "an id of {} bytes", id.length);
         ensure!(id.bytes[id.length as usize..].iter().all(|b| *b == 0), "bytes behind the id");
         Ok(())
     };
-    // SAFETY: the caller's place for the error.
+    // SAFETY: the error pointer is the caller's.
     unsafe { cx.call("make_id", error, None, &before, &real, &after) }
 }
 
-/// Records a group whose opening has begun.
+/// Records a group that the backend has begun to open.
 ///
 /// # Safety
-/// The place is NULL or holds a handle.
+/// The pointer is NULL, or points to a handle.
 unsafe fn begun(
     s: &mut State,
     device: Handle,
@@ -76,11 +76,11 @@ unsafe fn open(
         ensure!(rank < n_ranks, "rank {rank} of {n_ranks}");
         s.device(device).map(|_| ())
     };
-    // SAFETY: the caller's arguments.
+    // SAFETY: the arguments are the caller's.
     let real = |e| unsafe { real(device, id, rank, n_ranks, group, e) };
-    // SAFETY: the caller's place, which the backend has filled.
+    // SAFETY: the caller's pointer, to which the backend has written.
     let after = |s: &mut State| unsafe { begun(s, device, group, Some((rank, n_ranks))) };
-    // SAFETY: the caller's place for the error.
+    // SAFETY: the error pointer is the caller's.
     unsafe { cx.call("open", error, None, &before, &real, &after) }
 }
 
@@ -104,11 +104,11 @@ unsafe fn split(
     let Some(cx) = context(slot) else { return status::ERROR };
     let Some(real) = interface(cx).and_then(|i| i.split) else { return status::UNSUPPORTED };
     let before = |s: &mut State| usable(s, key(device, group)).map(|_| ());
-    // SAFETY: the caller's arguments.
+    // SAFETY: the arguments are the caller's.
     let real = |e| unsafe { real(device, group, color, order, new_group, e) };
-    // SAFETY: the caller's place, which the backend has filled.
+    // SAFETY: the caller's pointer, to which the backend has written.
     let after = |s: &mut State| unsafe { begun(s, device, new_group, None) };
-    // SAFETY: the caller's place for the error.
+    // SAFETY: the error pointer is the caller's.
     unsafe { cx.call("split", error, None, &before, &real, &after) }
 }
 
@@ -121,10 +121,10 @@ unsafe fn status_of(slot: usize, device: Handle, group: Handle, error: ErrorOut)
         ensure!(!ended, "group {:#x} has failed or was ended", of.1);
         Ok(())
     };
-    // SAFETY: the caller's arguments.
+    // SAFETY: the arguments are the caller's.
     let real = |e| unsafe { real(device, group, e) };
     let after = |s: &mut State| s.groups.get_mut(of).map(|state| state.ready = true);
-    // SAFETY: the caller's place for the error.
+    // SAFETY: the error pointer is the caller's.
     let code = unsafe { cx.call("status", error, None, &before, &real, &after) };
     if !matches!(code, status::OK | status::NOT_YET)
         && !cx.forked()
@@ -150,7 +150,7 @@ unsafe fn place(
         ensure!(!rank.is_null() && !n_ranks.is_null(), "no place for rank and size");
         usable(s, of).map(|_| ())
     };
-    // SAFETY: the caller's arguments.
+    // SAFETY: the arguments are the caller's.
     let real = |e| unsafe { real(device, group, rank, n_ranks, e) };
     let after = |s: &mut State| {
         // SAFETY: the caller's places, which are not NULL and the backend has filled.
@@ -164,14 +164,14 @@ unsafe fn place(
         *known = Some((rank, size));
         Ok(())
     };
-    // SAFETY: the caller's place for the error.
+    // SAFETY: the error pointer is the caller's.
     unsafe { cx.call("place", error, None, &before, &real, &after) }
 }
 
-/// Commands of a list.
+/// Iterates over the commands of a list.
 ///
 /// # Safety
-/// `commands` points at that many, `commands.size` bytes apart.
+/// `commands` points at that many commands, which are `commands.size` bytes apart.
 unsafe fn list(
     commands: *const CollectiveCommand,
     n: u32,
@@ -182,13 +182,13 @@ unsafe fn list(
     ensure!(stride >= size_of::<u32>(), "a command of {stride} bytes");
     let each = (0..n as usize).map(|i| {
         let at = commands.cast::<u8>().wrapping_add(i * stride).cast::<CollectiveCommand>();
-        // SAFETY: as above; all bytes zero are a command.
+        // SAFETY: as above. An all-zero command is valid.
         unsafe { ultramarine_abi::read_sized(at) }.ok_or_else(|| "no command".to_owned())
     });
     each.collect()
 }
 
-/// Checks a command, and returns the buffers that it uses.
+/// Checks a command. Returns the buffers that it uses.
 fn command(
     s: &State,
     device: Handle,
@@ -261,13 +261,13 @@ unsafe fn run(
         }
         Ok(())
     };
-    // SAFETY: the caller's arguments.
+    // SAFETY: the arguments are the caller's.
     let real = |e| unsafe { real(device, group, stream, commands, n_commands, e) };
     let after = |s: &mut State| {
         s.submitted(on, &used.borrow());
         Ok(())
     };
-    // SAFETY: the caller's place for the error.
+    // SAFETY: the error pointer is the caller's.
     unsafe { cx.call("run", error, Some(on), &before, &real, &after) }
 }
 
@@ -296,7 +296,7 @@ unsafe fn close(slot: usize, device: Handle, group: Handle) {
         return;
     }
     if let Some(real) = interface(cx).and_then(|i| i.close) {
-        // SAFETY: the group was live, and is released once.
+        // SAFETY: the group was alive, and is released once.
         unsafe { real(device, group) }
     }
 }
@@ -321,7 +321,7 @@ slots! {
     fn close(device: Handle, group: Handle);
 }
 
-/// Returns the interface of a slot, which replaces the backend's.
+/// Returns the interface of a slot, which replaces the backend's own.
 ///
 /// # Safety
 /// `found` is NULL or the backend's interface.

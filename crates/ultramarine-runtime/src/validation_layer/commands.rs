@@ -13,7 +13,7 @@ use ultramarine_abi::interface::{
 };
 use ultramarine_abi::{Command, Status, TensorDesc, ensure, status};
 
-/// Records a plan that was made, or reports an invalid result.
+/// Records a plan that was made, or reports what is wrong with the answer.
 ///
 /// # Safety
 /// `plan` is NULL or writable.
@@ -53,10 +53,11 @@ unsafe fn keep(
         }
         Ok(())
     };
-    // SAFETY: the caller's place for the error.
+    // SAFETY: the error pointer is the caller's.
     let code = unsafe { cx.call("prepare", error, None, &before, &real, &after) };
     if refused.get() {
-        // SAFETY: as above; a refusal comes without words, or with words that nobody reads.
+        // SAFETY: as above. A refusal may come with or without an error object, and its text is not
+        // used.
         return unsafe {
             let what = "it needs contiguous inputs, and all are";
             cx.refuse("prepare", what, status::UNSUPPORTED, std::ptr::null_mut())
@@ -82,7 +83,7 @@ unsafe fn prepare(
     let Some(cx) = context(slot) else { return status::ERROR };
     let Some(real) = cx.real.prepare else { return status::UNSUPPORTED };
     let (scalars, donates) = (Signature::scalars_of(op), Signature::donates_of(op));
-    // SAFETY: the caller's descriptions, as many as it says.
+    // SAFETY: the caller's descriptions, in the number that the caller gives.
     let signature = unsafe {
         Signature::new(Some(op), scalars, donates, (inputs, n_inputs), (outputs, n_outputs))
             .map(|signature| signature.with_code(attributes))
@@ -91,7 +92,7 @@ unsafe fn prepare(
     let real = |e| unsafe {
         real(device, op, revision, attributes, inputs, n_inputs, outputs, n_outputs, plan, e)
     };
-    // SAFETY: the caller's places.
+    // SAFETY: the caller's pointers.
     unsafe { keep(cx, device, signature, plan, error, &real) }
 }
 
@@ -106,7 +107,7 @@ unsafe fn prepare_fused(
 ) -> Status {
     let Some(cx) = context(slot) else { return status::ERROR };
     let Some(real) = cx.fused.get().and_then(|f| f.0.prepare) else { return status::UNSUPPORTED };
-    // SAFETY: the caller's program, and its descriptions, as many as the program says.
+    // SAFETY: the caller's program and its descriptions, in the number that the program gives.
     let signature = unsafe {
         match program.as_ref() {
             Some(p) => Signature::new(
@@ -121,7 +122,7 @@ unsafe fn prepare_fused(
     };
     // SAFETY: arguments of the caller, who keeps to the contract.
     let real = |e| unsafe { real(device, program, inputs, outputs, plan, e) };
-    // SAFETY: the caller's places.
+    // SAFETY: the caller's pointers.
     unsafe { keep(cx, device, signature, plan, error, &real) }
 }
 
@@ -140,7 +141,8 @@ unsafe fn prepare_anchored(
     let Some(real) = cx.anchored.get().and_then(|f| f.0.prepare) else {
         return status::UNSUPPORTED;
     };
-    // SAFETY: the caller's program and anchor, and their descriptions, as many as they say.
+    // SAFETY: the caller's program and anchor and their descriptions, in the numbers that they
+    // give.
     let signature = unsafe {
         match (program.as_ref(), anchor.as_ref()) {
             (Some(p), Some(a)) => Signature::new(
@@ -155,7 +157,7 @@ unsafe fn prepare_anchored(
     };
     // SAFETY: arguments of the caller, who keeps to the contract.
     let real = |e| unsafe { real(device, program, anchor, inputs, outputs, plan, e) };
-    // SAFETY: the caller's places.
+    // SAFETY: the caller's pointers.
     unsafe { keep(cx, device, signature, plan, error, &real) }
 }
 
@@ -169,7 +171,7 @@ unsafe fn submit(
 ) -> Status {
     let Some(cx) = context(slot) else { return status::ERROR };
     let Some(real) = cx.real.submit else { return status::UNSUPPORTED };
-    // Only the host may use the CPU's streams.
+    // The CPU's streams exist only on the host.
     let own = cx.real.stream_create.is_some() && !(cx.is_cpu() && stream.is_null());
     let on = own.then(|| key(device, stream));
     let (refused, failed) = (Cell::new(false), Cell::new(None));
@@ -179,8 +181,8 @@ unsafe fn submit(
         let mut buffers = Vec::new();
         let mut described = Vec::new();
         for i in 0..n_commands as usize {
-            // SAFETY: the caller's commands lie `size` bytes apart; `tensors::command` reads what they
-            // point at as the contract says.
+            // SAFETY: the caller's commands are `size` bytes apart. `tensors::command` reads what
+            // they point at according to the contract.
             unsafe {
                 let stride = (*commands).size as usize;
                 let command = &*commands.cast::<u8>().add(i * stride).cast::<Command>();
@@ -189,12 +191,14 @@ unsafe fn submit(
             }
         }
         last_call::describe(described.join("; "));
-        // Note it before the call, because the work may be complete before the call returns.
+        // Record the submission before the call, because the work may be done before the call
+        // returns.
         on.into_iter().for_each(|on| s.submitted(on, &buffers));
         Ok(())
     };
     let real = |e| {
-        // SAFETY: arguments of the caller, who keeps to the contract; the place is the layer's.
+        // SAFETY: arguments of the caller, who keeps to the contract. The error pointer is the
+        // layer's.
         let code = unsafe {
             let code = real(device, stream, commands, n_commands, e);
             failed.set(host_table::failed_command(*e));
@@ -203,9 +207,9 @@ unsafe fn submit(
         refused.set(matches!(code, status::UNSUPPORTED | status::NEEDS_CONTIGUOUS));
         code
     };
-    // SAFETY: the caller's place for the error.
+    // SAFETY: the error pointer is the caller's.
     let code = unsafe { cx.call("submit", error, on, &before, &real, &|_| Ok(())) };
-    // In a longer list, the commands before the failure may be running.
+    // In a list of several commands, those before the failed one may be running.
     if code != status::OK && !cx.forked() && (n_commands <= 1 || failed.get() == Some(0)) {
         on.into_iter().for_each(|on| cx.state().not_submitted(on));
     }
@@ -263,7 +267,7 @@ pub(super) unsafe extern "C" fn interface<const S: usize>(
 ) -> *const c_void {
     let Some(cx) = context(S) else { return std::ptr::null() };
     let Some(ask) = cx.real.interface else { return std::ptr::null() };
-    // SAFETY: the caller's arguments.
+    // SAFETY: the arguments are the caller's.
     let found = unsafe { ask(backend, id) };
     // SAFETY: the caller's id is NUL-terminated.
     let id = if id.is_null() { c"" } else { unsafe { CStr::from_ptr(id) } };

@@ -1,5 +1,5 @@
-//! The interface `ultramarine.kernel/1` of a wrapped backend. Users' kernels live from compile to
-//! release, and launches use buffers like commands.
+//! The interface `ultramarine.kernel/1` of a wrapped backend. Checks that users' kernels live from
+//! compile to release, and that launches use buffers in the same way as commands.
 
 use super::calls::{ErrorOut, Handle, HandleOut, context, made, open_context};
 use super::state::{State, key};
@@ -25,7 +25,7 @@ unsafe fn compile(
     let Some(real) = interface(cx).and_then(|i| i.compile) else { return status::UNSUPPORTED };
     let before = |s: &mut State| {
         let languages = inline_str(&s.device(device)?.info.kernel_languages);
-        // SAFETY: the caller's struct says its size; all-zero is a valid one.
+        // SAFETY: the caller's struct begins with its size, and an all-zero struct is valid.
         let source = unsafe { abi::read_sized(source) }.ok_or("no source")?;
         if source.language.is_null() || source.source.is_null() || source.entry.is_null() {
             return Err("a kernel without language, source or name".into());
@@ -37,15 +37,15 @@ unsafe fn compile(
             false => Err(format!("a kernel in {language}, for a device that takes {languages}")),
         }
     };
-    // SAFETY: the caller's arguments.
+    // SAFETY: the arguments are the caller's.
     let real = |e| unsafe { real(device, source, kernel, e) };
     let after = |s: &mut State| {
-        // SAFETY: the caller's place, which the backend has filled.
+        // SAFETY: the caller's pointer, to which the backend has written.
         let kernel = unsafe { made(kernel, "kernel") }?;
         ensure!(!kernel.is_null(), "it gave no kernel");
         s.kernels.add(key(device, kernel), Vec::new())
     };
-    // SAFETY: the caller's place for the error.
+    // SAFETY: the error pointer is the caller's.
     unsafe { cx.call("compile", error, None, &before, &real, &after) }
 }
 
@@ -63,14 +63,15 @@ unsafe fn launch(
     let on = own.then(|| key(device, stream));
     let before = |s: &mut State| {
         s.kernels.get(key(device, kernel))?;
-        // SAFETY: the caller's struct says its size; all-zero is a valid one.
+        // SAFETY: the caller's struct begins with its size, and an all-zero struct is valid.
         let launch = unsafe { abi::read_sized(launch) }.ok_or("no launch")?;
         if launch.grid.contains(&0) || launch.block.contains(&0) {
             return Err("a launch without threads".into());
         }
         let mut buffers = Vec::new();
         for i in 0..launch.n_arguments as usize {
-            // SAFETY: the caller's arguments lie `argument_stride` bytes apart, and say their size.
+            // SAFETY: the caller's arguments are `argument_stride` bytes apart, and begin with
+            // their size.
             let one: Option<KernelArgument> = unsafe {
                 let at = launch.arguments.cast::<u8>().add(i * launch.argument_stride as usize);
                 abi::read_sized(at.cast())
@@ -79,7 +80,7 @@ unsafe fn launch(
             match one.kind {
                 argument::SCALAR => {}
                 argument::TENSOR if !one.tensor.is_null() => {
-                    // SAFETY: a tensor of the caller's, with shape and strides of its rank.
+                    // SAFETY: a tensor of the caller, with shape and strides of its rank.
                     let used = unsafe { tensors::bound(cx, s, device, &*one.tensor) };
                     buffers.extend(used.map_err(|e| format!("argument {i}: {e}"))?);
                 }
@@ -92,9 +93,9 @@ unsafe fn launch(
         }
         Ok(())
     };
-    // SAFETY: the caller's arguments.
+    // SAFETY: the arguments are the caller's.
     let real = |e| unsafe { real(device, stream, kernel, launch, e) };
-    // SAFETY: the caller's place for the error.
+    // SAFETY: the error pointer is the caller's.
     let code = unsafe { cx.call("launch", error, on, &before, &real, &|_| Ok(())) };
     if code != status::OK && !cx.forked() {
         on.into_iter().for_each(|on| cx.state().not_submitted(on));
@@ -111,7 +112,7 @@ unsafe fn release(slot: usize, device: Handle, kernel: Handle) {
         return;
     }
     if let Some(real) = interface(cx).and_then(|i| i.release) {
-        // SAFETY: the kernel was live, and is released once.
+        // SAFETY: the kernel was alive, and is released once.
         unsafe { real(device, kernel) }
     }
 }
@@ -126,9 +127,9 @@ unsafe fn info(
     let Some(cx) = context(slot) else { return status::ERROR };
     let Some(real) = interface(cx).and_then(|i| i.info) else { return status::UNSUPPORTED };
     let before = |s: &mut State| s.kernels.get(key(device, kernel)).map(|_| ());
-    // SAFETY: the caller's arguments.
+    // SAFETY: the arguments are the caller's.
     let real = |e| unsafe { real(device, kernel, info, e) };
-    // SAFETY: the caller's place for the error.
+    // SAFETY: the error pointer is the caller's.
     unsafe { cx.call("info", error, None, &before, &real, &|_| Ok(())) }
 }
 
@@ -143,7 +144,7 @@ slots! {
     fn info(device: Handle, kernel: Handle, info: *mut KernelInfo, error: ErrorOut) -> Status;
 }
 
-/// Returns the interface of a slot, which replaces the backend's.
+/// Returns the interface of a slot, which replaces the backend's own.
 ///
 /// # Safety
 /// `found` is NULL or the backend's interface.

@@ -1,25 +1,25 @@
-//! Records the backend call that each thread is in, and writes it to standard error when a signal
-//! ends the process, because after a crash the process cannot report a finding.
+//! The call of a backend that each thread is making. It is written to standard error when a signal
+//! ends the process, because a crash ends the process before a finding can be reported.
 
 use std::cell::{Cell, RefCell, UnsafeCell};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// Limit on the threads whose calls are recorded at the same time.
+/// The most threads whose calls are tracked.
 const THREADS: usize = 64;
-/// Limit on the bytes of a description.
+/// The most bytes of a description.
 const ROOM: usize = 1024;
 
 /// The description of a thread's call.
 struct Slot {
-    /// The system's number of the thread, or 0 while the thread is in no call.
+    /// The thread's number in the system; 0 while it makes no call.
     thread: AtomicU64,
     length: AtomicUsize,
     text: UnsafeCell<[u8; ROOM]>,
 }
 
 // SAFETY: only the slot's own thread writes the text, while `thread` is 0. If a signal handler
-// reads a text while another thread writes it, the handler prints a mixture of two texts, whose
-// bytes are all initialised.
+// reads a text while another thread writes it, it prints a mixture of two texts, but all bytes are
+// initialised.
 unsafe impl Sync for Slot {}
 
 static SLOTS: [Slot; THREADS] = [const {
@@ -34,16 +34,16 @@ static TAKEN: AtomicUsize = AtomicUsize::new(0);
 thread_local! {
     /// The slot of this thread.
     static OWN: Cell<Option<usize>> = const { Cell::new(None) };
-    /// The description of the next call.
+    /// A description of the next call.
     static DETAIL: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// Sets the description of the calling thread's next call: the operations and their tensors.
+/// Describes the calling thread's next call: the operations and their tensors.
 pub(super) fn describe(detail: String) {
     DETAIL.set(detail);
 }
 
-/// A running call.
+/// A call in progress.
 pub(super) struct Inside(Option<&'static Slot>);
 
 impl Drop for Inside {
@@ -62,7 +62,7 @@ pub(super) fn enter(call: &str, backend: &str) -> Inside {
     OWN.set(Some(index));
     let Some(slot) = SLOTS.get(index) else { return Inside(None) };
     if slot.thread.load(Ordering::Relaxed) != 0 {
-        // For a call inside a call, keep the outer one.
+        // This is a call inside of another call. The outer one stays recorded.
         return Inside(None);
     }
     let colon = if detail.is_empty() { "" } else { ": " };
@@ -75,7 +75,7 @@ pub(super) fn enter(call: &str, backend: &str) -> Inside {
     Inside(Some(slot))
 }
 
-/// Installs handlers for the signals that crashes raise, once.
+/// Installs handlers for the signals that crashes raise. Later calls do nothing.
 pub(super) fn watch_crashes() {
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(system::install);
@@ -95,7 +95,7 @@ mod system {
         (libc::SIGABRT, "SIGABRT"),
     ];
 
-    /// The previous handlers.
+    /// The handlers that were installed before.
     struct Before(UnsafeCell<[MaybeUninit<libc::sigaction>; SIGNALS.len()]>);
     // SAFETY: written once, before the handlers that read it are installed.
     unsafe impl Sync for Before {}
@@ -107,7 +107,8 @@ mod system {
         // SAFETY: no preconditions.
         #[cfg(target_os = "linux")]
         return unsafe { libc::gettid() } as u64;
-        // SAFETY: no preconditions. The address of a thread's data is as good as a number.
+        // SAFETY: no preconditions. The address of a thread's own data identifies it as well as a
+        // number.
         #[cfg(not(target_os = "linux"))]
         return unsafe { libc::pthread_self() } as u64;
     }
@@ -115,7 +116,7 @@ mod system {
     pub fn install() {
         for (i, (signal, _)) in SIGNALS.iter().enumerate() {
             // SAFETY: all-zero is a valid action, whose fields are set here. Only this function
-            // uses the place for the previous action.
+            // writes to the former action.
             unsafe {
                 let before = (*BEFORE.0.get())[i].as_mut_ptr();
                 if libc::sigaction(*signal, std::ptr::null(), before) != 0 {
@@ -129,8 +130,8 @@ mod system {
         }
     }
 
-    /// Writes the calls, and then runs the previous handler. It calls only async-signal-safe
-    /// functions.
+    /// Writes the calls, then does what the former handler did. It calls only functions that are
+    /// safe in signal handlers.
     extern "C" fn handle(
         signal: libc::c_int,
         info: *mut libc::siginfo_t,
@@ -139,7 +140,7 @@ mod system {
         let Some(i) = SIGNALS.iter().position(|s| s.0 == signal) else { return };
         let own = thread();
         let used = |slot: &&Slot| slot.thread.load(Ordering::Acquire) != 0;
-        // If a thread of the backend crashed, any of the calls may be the cause.
+        // The crash may be in one of the backend's own threads. Then all calls are candidates.
         let known = SLOTS.iter().any(|s| s.thread.load(Ordering::Acquire) == own);
         for slot in SLOTS.iter().filter(used) {
             if !known || slot.thread.load(Ordering::Acquire) == own {
@@ -152,7 +153,7 @@ mod system {
                 write(b"\n");
             }
         }
-        // SAFETY: `install` has filled the place before it installed this handler.
+        // SAFETY: `install` stored the former action before it installed this handler.
         unsafe {
             let before = (*BEFORE.0.get())[i].as_ptr();
             libc::sigaction(signal, before, std::ptr::null_mut());
@@ -171,7 +172,7 @@ mod system {
     }
 
     fn write(bytes: &[u8]) {
-        // SAFETY: the bytes are readable. Failures are ignored.
+        // SAFETY: readable bytes. If they cannot be written, they are lost.
         let _ = unsafe { libc::write(libc::STDERR_FILENO, bytes.as_ptr().cast(), bytes.len()) };
     }
 }

@@ -1,5 +1,5 @@
-//! The interface `ultramarine.memory/1` of a wrapped backend. Imported buffers have the same
-//! lifetime rules as others, and their owners must be released exactly once.
+//! The interface `ultramarine.memory/1` of a wrapped backend. Imported buffers follow the same
+//! rules as others, and their owners have to be released exactly once.
 
 use super::calls::{ErrorOut, Handle, HandleOut, context, made, open_context};
 use super::state::{BufferState, State, key};
@@ -22,14 +22,14 @@ struct Owner {
 const LENDING: u8 = 0;
 /// The backend has the memory.
 const LENT: u8 = 1;
-/// Released, or refused.
+/// The memory was given back, or refused.
 const BACK: u8 = 2;
 
 unsafe extern "C" fn release(owner: *mut c_void) {
     // SAFETY: `import` made the owner, which is never freed.
     let Some(owner) = (unsafe { owner.cast::<Owner>().as_ref() }) else { return };
     match owner.state.compare_exchange(LENT, BACK, Ordering::AcqRel, Ordering::Acquire) {
-        // SAFETY: the owner's own function and argument, once.
+        // SAFETY: the owner's own function and argument. They are called once.
         Ok(_) => unsafe { (owner.release)(owner.argument) },
         Err(LENDING) => {
             owner.context.finding("import", "it released the memory before it returned");
@@ -53,7 +53,7 @@ unsafe fn import(
 ) -> Status {
     let Some(cx) = context(slot) else { return status::ERROR };
     let Some(real) = interface(cx).and_then(|i| i.import) else { return status::UNSUPPORTED };
-    // SAFETY: the caller's struct says its size; all-zero is a valid one.
+    // SAFETY: the caller's struct begins with its size, and an all-zero struct is valid.
     let block = unsafe { abi::read_sized(memory) };
     let owner = block.and_then(|b| b.release).map(|release| {
         &*Box::leak(Box::new(Owner {
@@ -84,7 +84,7 @@ unsafe fn import(
     };
     let real = |e| {
         let Some(wrapped) = &wrapped else { return status::INVALID };
-        // SAFETY: the caller's arguments, except for the owner, which is never freed.
+        // SAFETY: the caller's arguments, except the owner, which is never freed.
         let code = unsafe { real(device, wrapped, buffer, e) };
         if let Some(owner) = owner {
             owner.state.store(if code == status::OK { LENT } else { BACK }, Ordering::Release);
@@ -92,13 +92,13 @@ unsafe fn import(
         code
     };
     let after = |s: &mut State| {
-        // SAFETY: the caller's place, which the backend has filled.
+        // SAFETY: the caller's pointer, to which the backend has written.
         let buffer = unsafe { made(buffer, "buffer") }?;
         ensure!(!buffer.is_null(), "it returned OK and no buffer");
         let bytes = block.map_or(0, |b| b.bytes);
         s.buffers.add(key(device, buffer), BufferState::imported(bytes))
     };
-    // SAFETY: the caller's place for the error.
+    // SAFETY: the error pointer is the caller's.
     unsafe { cx.call("import", error, None, &before, &real, &after) }
 }
 
@@ -113,7 +113,7 @@ unsafe fn export(
     let Some(cx) = context(slot) else { return status::ERROR };
     let Some(real) = interface(cx).and_then(|i| i.export) else { return status::UNSUPPORTED };
     let before = |s: &mut State| s.buffers.get(key(device, buffer)).map(|_| ());
-    // SAFETY: the caller's arguments.
+    // SAFETY: the arguments are the caller's.
     let real = |e| unsafe { real(device, buffer, kind, memory, e) };
     let after = |s: &mut State| {
         // SAFETY: the caller's struct, which the backend has filled.
@@ -131,7 +131,7 @@ unsafe fn export(
             () => Ok(()),
         }
     };
-    // SAFETY: the caller's place for the error.
+    // SAFETY: the error pointer is the caller's.
     unsafe { cx.call("export", error, None, &before, &real, &after) }
 }
 
@@ -147,9 +147,9 @@ unsafe fn wait_foreign(
         return status::UNSUPPORTED;
     };
     let on = (!stream.is_null()).then(|| key(device, stream));
-    // SAFETY: the caller's arguments.
+    // SAFETY: the arguments are the caller's.
     let real = |e| unsafe { real(device, stream, foreign, e) };
-    // SAFETY: the caller's place for the error.
+    // SAFETY: the error pointer is the caller's.
     unsafe { cx.call("wait_foreign", error, on, &|_| Ok(()), &real, &|_| Ok(())) }
 }
 
@@ -166,9 +166,9 @@ unsafe fn signal_foreign(
         return status::UNSUPPORTED;
     };
     let before = |s: &mut State| s.may_wait(key(device, event), value);
-    // SAFETY: the caller's arguments.
+    // SAFETY: the arguments are the caller's.
     let real = |e| unsafe { real(device, foreign, event, value, e) };
-    // SAFETY: the caller's place for the error.
+    // SAFETY: the error pointer is the caller's.
     unsafe { cx.call("signal_foreign", error, None, &before, &real, &|_| Ok(())) }
 }
 
@@ -181,9 +181,9 @@ unsafe fn retain_foreign(slot: usize, device: Handle, foreign: u64, error: Error
         *s.retained.entry(key(device, foreign as Handle)).or_default() += 1;
         Ok(())
     };
-    // SAFETY: the caller's arguments.
+    // SAFETY: the arguments are the caller's.
     let real = |e| unsafe { real(device, foreign, e) };
-    // SAFETY: the caller's place for the error.
+    // SAFETY: the error pointer is the caller's.
     unsafe { cx.call("retain_foreign", error, None, &|_| Ok(()), &real, &after) }
 }
 
@@ -194,7 +194,7 @@ unsafe fn release_foreign(slot: usize, device: Handle, foreign: u64) {
         cx.finding("release_foreign", "the stream is not retained");
         return;
     }
-    // SAFETY: the device is open, the stream retained.
+    // SAFETY: the device is open, and the stream is retained.
     unsafe { real(device, foreign) }
 }
 
@@ -208,7 +208,7 @@ unsafe fn native_stream(slot: usize, device: Handle, stream: Handle) -> u64 {
         cx.finding("native_stream", &what);
         return 0;
     }
-    // SAFETY: the device is open, the stream alive.
+    // SAFETY: the device is open, and the stream is alive.
     unsafe { real(device, stream) }
 }
 
@@ -228,7 +228,7 @@ slots! {
     fn native_stream(device: Handle, stream: Handle) -> u64;
 }
 
-/// Returns the interface of a slot, which replaces the backend's.
+/// Returns the interface of a slot, which replaces the backend's own.
 ///
 /// # Safety
 /// `found` is NULL or the backend's interface.

@@ -1,24 +1,27 @@
 //! The validation layer: a table between the host and a backend's table, which checks the calls of
-//! both sides. If it is switched off, it does not exist and costs nothing.
+//! both sides. If it is switched off it costs nothing, because the table is not inserted.
 //!
-//! The ABI's functions get a handle of the backend, and no data of the host. Therefore each wrapped
-//! backend needs its own functions, which const generics generate for each slot. Handles remain
-//! those of the backend, and `state.rs` tracks their state. A call that violates the rules is not
-//! passed on. It becomes an error whose text begins with `validation:`, and is counted. The same
-//! holds for a result that violates the rules. If a signal ends the process, the layer first writes
-//! the call that the thread was in (`last_call.rs`).
+//! The contract's functions get a handle of the backend, and nothing from the host by which the
+//! layer could find the backend. So each wrapped backend has its own functions: those of a slot, by
+//! const generics. Handles stay the backend's; `state.rs` tracks their state.
+//!
+//! A call that breaks the rules is not passed on. It becomes an error whose text begins with
+//! `validation:`, and is counted. An answer that breaks the rules is treated in the same way. If a
+//! signal ends the process, the layer first writes the call that the thread was making
+//! (`last_call.rs`).
 //!
 //! (The loader validates the files of plugins: `loader/mod.rs`.)
 
-/// Makes the functions of a slot in a module `of_slot`. They pass the slot's number to the
-/// functions of the same names, whose bodies are thus compiled only once, and not for each slot.
+/// Declares the functions of a slot in a module `of_slot`. They pass the slot's number on to the
+/// functions with the same names, so that the function bodies are compiled once and not for each
+/// slot.
 macro_rules! slots {
     ($(fn $name:ident($($arg:ident: $t:ty),*) $(-> $r:ty)?;)*) => {
         pub(super) mod of_slot {
             use super::*;
 
             $(pub unsafe extern "C" fn $name<const S: usize>($($arg: $t),*) $(-> $r)? {
-                // SAFETY: the caller's arguments.
+                // SAFETY: the arguments are the caller's.
                 unsafe { super::$name(S, $($arg),*) }
             })*
         }
@@ -64,14 +67,14 @@ const SLOTS: usize = 16;
 struct Context {
     real: abi::BackendTable,
     name: String,
-    /// The id of the process that wrapped it.
+    /// The process that wrapped the backend.
     process: u32,
     state: Mutex<State>,
-    /// The backend's interface for fused programs, and this layer's wrapper.
+    /// The backend's interface for fused programs, and the layer's wrapper of it.
     fused: OnceLock<(FusedInterface, FusedInterface)>,
     /// The same for programs with an anchor.
     anchored: OnceLock<(AnchoredInterface, AnchoredInterface)>,
-    /// The same for foreign memory.
+    /// The same for memory of other libraries.
     memory: OnceLock<(MemoryInterface, MemoryInterface)>,
     /// The same for users' kernels.
     kernel: OnceLock<(KernelInterface, KernelInterface)>,
@@ -91,8 +94,8 @@ static CONTEXTS: [OnceLock<Context>; SLOTS] = [const { OnceLock::new() }; SLOTS]
 static TAKEN: AtomicUsize = AtomicUsize::new(0);
 static FINDINGS: AtomicU64 = AtomicU64::new(0);
 
-/// Returns the number of calls and results so far that violated the ABI's rules. A backend gets the
-/// layer if the environment variable `ULTRAMARINE_VALIDATE` is `1` when it starts.
+/// Returns the number of calls and answers that broke the contract's rules. A backend gets the
+/// layer if the environment variable `ULTRAMARINE_VALIDATE` is `1` when the backend starts.
 pub fn validation_findings() -> u64 {
     FINDINGS.load(Ordering::Relaxed)
 }
@@ -107,12 +110,13 @@ pub(super) fn wrap_if_enabled(table: abi::BackendTable) -> abi::BackendTable {
     if is_enabled() { with_validation_layer(table) } else { table }
 }
 
-/// Returns a table that checks calls and passes them on to another table. It checks lifetimes of
-/// handles, threads, tensors, the order of events, plans and their commands, and errors. Findings
-/// are errors with texts that begin with `validation:`. They are logged, and
-/// [`validation_findings`] counts them.
+/// Returns a table that passes calls on to another table and checks them: lifetimes of handles,
+/// threads, tensors, the order of events, plans and their commands, errors. Findings are errors
+/// whose texts begin with `validation:`. They go to the log, and [`validation_findings`] counts
+/// them.
 ///
-/// At most sixteen tables can be wrapped in a process; further tables are returned unchanged.
+/// In one process the layer can wrap the tables of sixteen backends. A further table is returned
+/// unchanged.
 pub fn with_validation_layer(table: abi::BackendTable) -> abi::BackendTable {
     let name = if table.name.is_null() {
         "unnamed".to_owned()
@@ -159,7 +163,8 @@ impl Context {
         self.real.device_type == device_type::CPU
     }
 
-    /// In a forked child the state may be locked for ever: it is not looked at there.
+    /// Returns true in a forked child. There the state may be locked for ever, so it is not
+    /// accessed.
     fn forked(&self) -> bool {
         std::process::id() != self.process
     }
@@ -172,7 +177,7 @@ impl Context {
         text
     }
 
-    /// A finding in a call that can fail.
+    /// Reports a finding in a call that returns a status.
     ///
     /// # Safety
     /// `error` is NULL or writable.
@@ -191,7 +196,8 @@ impl Context {
         code
     }
 
-    /// Runs a call that can fail: checks it, passes it on, checks the answer. Compiled once, not for each caller.
+    /// Runs a call that returns a status: checks it, passes it on, and checks the answer. It is
+    /// compiled once, and not for each caller.
     ///
     /// # Safety
     /// `error` is NULL or writable.
@@ -239,7 +245,7 @@ impl Context {
         };
         match checked {
             Ok(()) if error.is_null() => {
-                // The caller does not want the error object.
+                // The caller has not asked for the error object, so free it.
                 let _ = host_table::check(call, code, made);
                 code
             }
@@ -258,7 +264,8 @@ impl Context {
     }
 }
 
-/// An interface of a wrapped backend, in place of the one `found`; `ours` wraps its functions. `kept` holds both.
+/// Replaces an interface `found` of a wrapped backend. `ours` wraps its functions, and `kept`
+/// stores both.
 ///
 /// # Safety
 /// `found` is NULL or a static interface that begins with its size; an all-zero `T` is valid.
@@ -273,11 +280,11 @@ unsafe fn replaced<T: Copy>(
     (&raw const *ours).cast()
 }
 
-/// Checks that a status and an error object go together.
+/// Checks that a status and an error object are consistent.
 fn answer(code: Status, error: *mut abi::Error) -> Check {
     match code {
         status::OK if !error.is_null() => Err("it returned OK and an error object".into()),
-        // Statuses that say all there is to say need no words.
+        // Other statuses explain themselves and need no message.
         status::ERROR | status::INVALID if error.is_null() => {
             Err(format!("it failed with status {code} and made no error object"))
         }

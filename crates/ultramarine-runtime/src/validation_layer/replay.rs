@@ -1,5 +1,5 @@
-//! The interface `ultramarine.replay/2` of a wrapped backend: commands of a recording are checked with the memory that
-//! each replay binds, as those of a submit are.
+//! The interface `ultramarine.replay/2` of a wrapped backend. The commands of a recording are
+//! checked with the memory that each replay binds, like the commands of a submit.
 
 use super::calls::{ErrorOut, Handle, HandleOut, context, made, open_context};
 use super::state::{HandleKey, State, key};
@@ -14,14 +14,14 @@ use ultramarine_abi::interface::replay::{
 };
 use ultramarine_abi::{Status, ensure, status};
 
-/// A recording: its commands, and what the last replay used.
+/// A recording: its commands, and the buffers that its last replay used.
 pub(super) struct Recording {
     commands: RecordedCommands<()>,
-    /// Plans and fixed buffers, which have to outlive it.
+    /// Plans and fixed buffers, which have to outlive the recording.
     held: Vec<usize>,
-    /// Buffers that each command uses, as it was bound last.
+    /// The buffers that each command uses, as bound in the last replay.
     buffers: Vec<Vec<HandleKey>>,
-    /// The last replay: its stream, and the number of its work there.
+    /// The last replay: its stream, and the number of its work on the stream.
     pub last: Option<(HandleKey, u64)>,
 }
 
@@ -54,7 +54,7 @@ impl Recording {
         self.held.binary_search(&handle).is_ok()
     }
 
-    /// Checks that commands are of plans that are alive, and have the plans' tensors.
+    /// Checks that the commands' plans are alive, and that the commands have the plans' tensors.
     fn fits(&self, s: &State, device: Handle) -> Check {
         for i in 0..self.commands.len() {
             let Some(c) = self.commands.raw(i) else { continue };
@@ -70,10 +70,10 @@ impl Recording {
         Ok(())
     }
 
-    /// Binds memory, and checks the commands that it changes.
+    /// Binds memory, and checks the commands that use it.
     ///
     /// # Safety
-    /// The bindings of a replay, with all that they point at.
+    /// The bindings are those of a replay, and everything that they point at is valid.
     unsafe fn bind(
         &mut self,
         cx: &Context,
@@ -86,7 +86,7 @@ impl Recording {
             unsafe { self.commands.bind(bindings, |buffer| buffer as u64) }.map_err(text)?.to_vec();
         for i in changed {
             let Some(command) = self.commands.raw(i as usize) else { continue };
-            // SAFETY: the command points at what the list owns.
+            // SAFETY: the command points at memory that the list owns.
             let checked = unsafe { tensors::command(cx, s, device, &command) };
             match checked {
                 Ok(buffers) => self.buffers[i as usize] = buffers,
@@ -138,7 +138,7 @@ unsafe fn record(
             for i in 0..kept.commands.len() {
                 for buffer in kept.commands.fixed_buffers(i) {
                     let known = s.buffers.get(key(device, buffer));
-                    // A workspace may be an address for the host.
+                    // A workspace may be an address in host memory.
                     let host = s.device(device).is_ok_and(|d| d.info.host_memory != 0);
                     known.map(|_| ()).or_else(|what| if host { Ok(()) } else { Err(what) })?;
                 }
@@ -146,11 +146,11 @@ unsafe fn record(
             Ok(())
         })
     };
-    // SAFETY: the caller's arguments.
+    // SAFETY: the arguments are the caller's.
     let real = |e| unsafe { real(device, request, recording, arena_bytes, e) };
     let made_here = Cell::new(None);
     let after = |s: &mut State| {
-        // SAFETY: the caller's places, which the backend has filled.
+        // SAFETY: the caller's pointers, to which the backend has written.
         let (recording, bytes) = unsafe { (made(recording, "recording")?, *arena_bytes) };
         ensure!(!recording.is_null(), "it returned OK and no recording");
         ensure!(bytes >= asked, "an arena of {bytes} bytes, although {asked} are used");
@@ -158,7 +158,7 @@ unsafe fn record(
         let _ = s;
         Ok(())
     };
-    // SAFETY: the caller's place for the error.
+    // SAFETY: the error pointer is the caller's.
     let code = unsafe { cx.call("record", error, None, &before, &real, &after) };
     if let Some((at, kept)) = made_here.get().zip(kept)
         && let Err(what) = cx.state().recordings.add(at, Arc::new(Mutex::new(kept)))
@@ -196,9 +196,9 @@ unsafe fn replay(
         }
         Ok(())
     };
-    // SAFETY: the caller's arguments.
+    // SAFETY: the arguments are the caller's.
     let real = |e| unsafe { real(device, stream, recording, bindings, e) };
-    // SAFETY: the caller's place for the error.
+    // SAFETY: the error pointer is the caller's.
     let code = unsafe { cx.call("replay", error, on, &before, &real, &|_| Ok(())) };
     if code != status::OK && !cx.forked() {
         on.into_iter().for_each(|on| cx.state().not_submitted(on));
@@ -217,7 +217,7 @@ unsafe fn update(
     let Some(cx) = context(slot) else { return status::ERROR };
     let Some(real) = interface(cx).and_then(|i| i.update) else { return status::UNSUPPORTED };
     let before = |s: &mut State| find(s, device, recording).map(|_| ());
-    // SAFETY: the caller's arguments.
+    // SAFETY: the arguments are the caller's.
     let real = |e| unsafe { real(device, recording, index, command, e) };
     let after = |s: &mut State| {
         let found = find(s, device, recording)?;
@@ -229,7 +229,7 @@ unsafe fn update(
         found.hold();
         Ok(())
     };
-    // SAFETY: the caller's place for the error.
+    // SAFETY: the error pointer is the caller's.
     unsafe { cx.call("update", error, None, &before, &real, &after) }
 }
 
@@ -242,7 +242,7 @@ unsafe fn release(slot: usize, device: Handle, recording: Handle) {
         return;
     }
     if let Some(real) = interface(cx).and_then(|i| i.release) {
-        // SAFETY: the recording was alive, and is given back once.
+        // SAFETY: the recording was alive, and is released once.
         unsafe { real(device, recording) }
     }
 }
@@ -263,7 +263,7 @@ slots! {
     fn release(device: Handle, recording: Handle);
 }
 
-/// The interface of a slot in place of the backend's own.
+/// Returns the interface of a slot, which replaces the backend's own.
 ///
 /// # Safety
 /// `found` is NULL or the backend's interface.

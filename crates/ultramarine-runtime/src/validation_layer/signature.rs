@@ -17,22 +17,22 @@ pub(super) struct Desc {
 /// A plan's op and tensors.
 #[derive(Debug)]
 pub(super) struct Signature {
-    /// None: a fused program.
+    /// `None` for a fused program.
     pub op: Option<u32>,
-    /// The name of the op's code, such as `exp` of UNARY; empty if it has none.
+    /// The name of the op's code, such as `exp` for UNARY. Empty if the op has no codes.
     pub code: &'static str,
     pub inputs: Vec<Desc>,
     pub outputs: Vec<Desc>,
     pub scalars: u32,
-    /// An output may lie in an input of the same layout.
+    /// True if an output may use the memory of an input with the same layout.
     pub donates: bool,
 }
 
 impl Signature {
-    /// Reads what the host passes to `prepare`.
+    /// Reads the arguments that the host passes to `prepare`.
     ///
     /// # Safety
-    /// `inputs` and `outputs` are readable for as many descriptions.
+    /// `inputs` and `outputs` are readable for the given numbers of descriptions.
     pub unsafe fn new(
         op: Option<u32>,
         scalars: u32,
@@ -45,24 +45,25 @@ impl Signature {
         Ok(Signature { op, code: "", inputs, outputs, scalars, donates })
     }
 
-    /// Scalars that an op of the table takes.
+    /// Returns the number of scalars that an op of the table takes.
     pub fn scalars_of(op: u32) -> u32 {
         schema::find(op).map_or(0, |row| row.scalars.len() as u32)
     }
 
-    /// Returns true for an op that may write over an input: it reads each element no later than it writes it, or updates
-    /// in place.
+    /// Returns true for an op whose output may overwrite an input, because it reads each element
+    /// before it writes it, or because it updates in place.
     pub fn donates_of(op: u32) -> bool {
         let elementwise = [op::COPY, op::UNARY, op::BINARY, op::SELECT];
         elementwise.contains(&op) || schema::find(op).is_some_and(|row| row.shape.updates())
     }
 
-    /// With the name of the code in an op's attributes.
+    /// Adds the name of the code in an op's attributes.
     ///
     /// # Safety
     /// `attributes` is NULL or a struct that begins with its size.
     pub unsafe fn with_code(mut self, attributes: *const c_void) -> Signature {
-        // SAFETY: by this function's contract; all attributes are integers. Those with codes have theirs behind the size.
+        // SAFETY: by this function's contract. All attributes are integers. In attributes with a
+        // code, the code follows the size.
         let words = unsafe { ultramarine_abi::read_sized(attributes.cast::<[u32; 2]>()) };
         let row = self.op.and_then(schema::find);
         let code = words.and_then(|[_, code]| row?.code(code));
@@ -70,7 +71,7 @@ impl Signature {
         self
     }
 
-    /// The request that a plan is made for, in words.
+    /// Describes the request for a plan in words.
     pub fn describe(&self) -> String {
         let tensor = |d: &Desc| {
             let strided = if d.contiguous { "" } else { ", strided" };
@@ -80,13 +81,13 @@ impl Signature {
         format!("{} ({}) -> ({})", self.full_name(), all(&self.inputs), all(&self.outputs))
     }
 
-    /// The op's name, with its code's.
+    /// Returns the op's name with the name of its code.
     pub fn full_name(&self) -> String {
         let gap = if self.code.is_empty() { "" } else { " " };
         format!("{}{gap}{}", self.name(), self.code)
     }
 
-    /// The op's name.
+    /// Returns the op's name.
     pub fn name(&self) -> &'static str {
         match self.op {
             Some(op) => op::NAMES.get(op as usize).copied().unwrap_or("an unknown op"),
@@ -98,7 +99,7 @@ impl Signature {
         self.inputs.iter().all(|d| d.contiguous)
     }
 
-    /// Checks that a command's counts are the plan's.
+    /// Checks that a command has the plan's numbers of tensors and scalars.
     pub fn counts(&self, inputs: u32, outputs: u32, scalars: u32) -> Check {
         let own = (self.inputs.len() as u32, self.outputs.len() as u32, self.scalars);
         if (inputs, outputs, scalars) == own {
@@ -115,7 +116,7 @@ impl Signature {
     }
 }
 
-/// The name of a dtype, or DLPack's numbers of an unknown one.
+/// Returns the name of a dtype, or DLPack's numbers for an unknown one.
 pub(super) fn dtype_name(dtype: DLDataType) -> String {
     match Dtype::from_dl(dtype) {
         Some(known) => known.name().to_owned(),
@@ -124,7 +125,7 @@ pub(super) fn dtype_name(dtype: DLDataType) -> String {
 }
 
 /// # Safety
-/// The pointer is readable for so many descriptions.
+/// The pointer is readable for the given number of descriptions.
 unsafe fn descs((first, n): (*const TensorDesc, u32), what: &str) -> Result<Vec<Desc>, String> {
     ensure!(n == 0 || !first.is_null(), "no {what} descriptions");
     let mut out = Vec::with_capacity(n as usize);

@@ -1,5 +1,5 @@
-//! The state of a wrapped backend's handles: which are alive, who uses them, and what
-//! the device is known to have done.
+//! The state of a wrapped backend's handles: which are alive, what uses them, and what the device
+//! is known to have completed.
 
 use super::{Check, collective::GroupState, replay::Recording, signature::Signature};
 use crate::sync::lock;
@@ -9,14 +9,14 @@ use std::sync::{Arc, Mutex};
 use std::thread::ThreadId;
 use ultramarine_abi::{DeviceInfo, ensure};
 
-/// A handle, with its device's.
+/// A handle together with its device's handle.
 pub(super) type HandleKey = (usize, usize);
 
 pub(super) fn key(device: *mut c_void, handle: *mut c_void) -> HandleKey {
     (device as usize, handle as usize)
 }
 
-/// More handles than this are not remembered once they are gone.
+/// The most released handles that are remembered.
 const REMEMBERED: usize = 1 << 16;
 
 /// Handles of one kind.
@@ -48,7 +48,7 @@ impl<T> Live<T> {
         Err(self.missing(key))
     }
 
-    /// A handle that the backend made. `Err` when it is alive already.
+    /// Adds a handle that the backend made. Returns `Err` if it is alive already.
     pub fn add(&mut self, key: HandleKey, value: T) -> Check {
         self.gone.remove(&key);
         match self.alive.insert(key, value) {
@@ -73,7 +73,7 @@ impl<T> Live<T> {
 
 #[derive(Debug)]
 pub(super) struct DeviceState {
-    /// How often it is open under this handle.
+    /// How many times the device is open under this handle.
     open: u32,
     pub info: DeviceInfo,
 }
@@ -81,11 +81,11 @@ pub(super) struct DeviceState {
 #[derive(Debug, Default)]
 pub(super) struct BufferState {
     pub bytes: u64,
-    /// Its address for the host, once that was asked.
+    /// The buffer's address for the host, once the host has asked for it.
     pub address: usize,
-    /// Its memory is somebody else's, aligned as they like.
+    /// True if the memory belongs to another library, which chooses its alignment.
     pub foreign: bool,
-    /// The last work of each stream that uses it.
+    /// For each stream, the last work that uses the buffer.
     uses: Vec<(HandleKey, u64)>,
 }
 
@@ -94,7 +94,7 @@ impl BufferState {
         BufferState { bytes, ..BufferState::default() }
     }
 
-    /// Over foreign memory.
+    /// Makes the state of a buffer over foreign memory.
     pub fn imported(bytes: u64) -> Self {
         BufferState { bytes, foreign: true, ..BufferState::default() }
     }
@@ -102,13 +102,14 @@ impl BufferState {
 
 #[derive(Debug, Default)]
 pub(super) struct StreamState {
-    /// How often it was made: a backend may have one stream for all.
+    /// How many times the stream was made, because a backend may use one stream for all.
     alive: u32,
     user: Option<ThreadId>,
-    /// Number of the last submit, and of the last that is known to be done.
+    /// The number of the last submit, and of the last one that is known to be done.
     submitted: u64,
     done: u64,
-    /// From this work on, that work of another stream comes before.
+    /// Waits: from the first number on, this stream's work comes after the given number of another
+    /// stream.
     waits: Vec<(u64, HandleKey, u64)>,
 }
 
@@ -116,7 +117,7 @@ pub(super) struct StreamState {
 pub(super) struct EventState {
     recorded: u64,
     reached: u64,
-    /// Reached with this value: that work of a stream.
+    /// Marks: when the event has reached the value, that stream has done its work up to the number.
     marks: Vec<(u64, HandleKey, u64)>,
 }
 
@@ -126,19 +127,19 @@ pub(super) struct State {
     pub buffers: Live<BufferState>,
     pub streams: Live<StreamState>,
     pub events: Live<EventState>,
-    /// Signatures of the plans of a handle: a backend may have one handle for several.
+    /// Signatures of the plans of a handle, because a backend may use one handle for several plans.
     pub plans: Live<Vec<Arc<Signature>>>,
     /// Users' kernels, with the last launch on each stream.
     pub kernels: Live<Vec<(HandleKey, u64)>>,
     /// Recorded lists of commands.
     pub recordings: Live<Arc<Mutex<Recording>>>,
-    /// Timestamps, with their times once these are known.
+    /// Timestamps, with their times once they are known.
     pub slots: Live<Option<u64>>,
-    /// Memory that is lent for uploads, with its bytes.
+    /// Memory that is lent for uploads, with its size in bytes.
     pub lent: Live<u64>,
     /// Groups of collectives.
     pub groups: Live<GroupState>,
-    /// Retentions of each foreign stream.
+    /// The number of retentions of each foreign stream.
     pub retained: HashMap<HandleKey, usize>,
 }
 
@@ -161,7 +162,7 @@ impl Default for State {
 }
 
 impl EventState {
-    /// The value that the event has once it has reached `value`: the next that was recorded.
+    /// Returns the value that the event has once it has reached `value`: the next recorded value.
     fn next(&self, value: u64) -> u64 {
         let later = self.marks.iter().map(|m| m.0).filter(|recorded| *recorded >= value);
         if value <= self.reached { value } else { later.min().unwrap_or(value) }
@@ -169,7 +170,7 @@ impl EventState {
 }
 
 impl State {
-    /// Ends one retention of a foreign stream; false if there is none.
+    /// Ends one retention of a foreign stream. Returns false if there is none.
     pub fn release_stream(&mut self, stream: HandleKey) -> bool {
         match self.retained.get_mut(&stream) {
             Some(1) => self.retained.remove(&stream).is_some(),
@@ -215,7 +216,7 @@ impl State {
         }
     }
 
-    /// A stream that was made; the same one may be made again.
+    /// Records that a stream was made. The same stream may be made again.
     pub fn stream_made(&mut self, key: HandleKey) {
         match self.streams.get_mut(key) {
             Ok(stream) => stream.alive += 1,
@@ -237,7 +238,7 @@ impl State {
         self.events.add(key, EventState::default())
     }
 
-    /// Takes a stream for a call: one at a time.
+    /// Takes a stream for a call, because only one call at a time is allowed.
     pub fn enter(&mut self, stream: Option<HandleKey>) -> Check {
         let Some(key) = stream else { return Ok(()) };
         let stream = self.streams.get_mut(key)?;
@@ -254,7 +255,7 @@ impl State {
         }
     }
 
-    /// A submit went through: the stream's work uses these buffers.
+    /// Records a successful submit: the stream's work uses these buffers.
     pub fn submitted(&mut self, stream: HandleKey, buffers: &[HandleKey]) {
         let Ok(state) = self.streams.get_mut(stream) else { return };
         state.submitted += 1;
@@ -269,7 +270,7 @@ impl State {
         }
     }
 
-    /// The stream's last submit failed: nothing of it is in use.
+    /// Records that the stream's last submit failed, so that it uses nothing.
     pub fn not_submitted(&mut self, stream: HandleKey) {
         let Ok(number) = self.streams.get(stream).map(|s| s.submitted) else { return };
         for buffer in self.buffers.alive.values_mut() {
@@ -277,7 +278,8 @@ impl State {
         }
     }
 
-    /// The stream is known to have done its work up to `number`, and so what that waited for.
+    /// Records that the stream has done its work up to `number`, and so has the work that it waited
+    /// for.
     fn completed(&mut self, stream: HandleKey, number: u64) {
         let mut known = vec![(stream, number)];
         while let Some((stream, number)) = known.pop() {
@@ -292,7 +294,7 @@ impl State {
         }
     }
 
-    /// All of a stream's work is done.
+    /// Records that all of a stream's work is done.
     pub fn drained(&mut self, stream: HandleKey) {
         let Ok(state) = self.streams.get_mut(stream) else { return };
         let (submitted, waits) = (state.submitted, std::mem::take(&mut state.waits));
@@ -316,7 +318,7 @@ impl State {
         }
     }
 
-    /// The stream's next work waits for the event.
+    /// Records that the stream's next work waits for the event.
     pub fn waits(&mut self, stream: HandleKey, event: HandleKey, value: u64) {
         let marks: Vec<_> = match self.events.get(event) {
             Ok(event) => {
@@ -337,13 +339,13 @@ impl State {
         Ok(())
     }
 
-    /// The event was waited for until it reached `value`.
+    /// Records that a wait for the event to reach `value` has ended.
     pub fn waited(&mut self, event: HandleKey, value: u64) -> Check {
         let reached = self.events.get(event).map_or(value, |state| state.next(value));
         self.reached(event, reached)
     }
 
-    /// The event was seen to have reached `value`.
+    /// Records that the event was seen to have reached `value`.
     pub fn reached(&mut self, event: HandleKey, value: u64) -> Check {
         let Ok(state) = self.events.get_mut(event) else { return Ok(()) };
         let recorded = state.recorded;
@@ -360,7 +362,7 @@ impl State {
         Ok(())
     }
 
-    /// The kernel is launched by the stream's last work.
+    /// Records that the stream's last work launches the kernel.
     pub fn kernel_used(&mut self, kernel: HandleKey, stream: HandleKey) {
         let number = self.streams.get(stream).map_or(0, |s| s.submitted);
         if let Ok(uses) = self.kernels.get_mut(kernel) {
@@ -369,7 +371,7 @@ impl State {
         }
     }
 
-    /// Nothing may be using what is given back.
+    /// Checks that nothing uses an object that is released.
     fn idle(&self, what: &str, key: HandleKey, uses: &[(HandleKey, u64)]) -> Check {
         let runs_ahead = self.devices.get(&key.0).is_some_and(|d| d.info.synchronous == 0);
         let busy = uses
@@ -384,7 +386,7 @@ impl State {
         }
     }
 
-    /// No recording may hold what is given back.
+    /// Checks that no recording holds an object that is released.
     fn unrecorded(&self, what: &str, key: HandleKey) -> Check {
         let holds =
             |(by, r): &(&HandleKey, &Arc<Mutex<Recording>>)| by.0 == key.0 && lock(r).holds(key.1);
@@ -394,13 +396,14 @@ impl State {
         }
     }
 
-    /// Notes that a recording is replayed by the stream's last work.
+    /// Records that the stream's last work replays a recording.
     pub fn replayed(&self, recording: &mut Recording, stream: HandleKey) {
         let number = self.streams.get(stream).map_or(0, |s| s.submitted);
         recording.last = Some((stream, number));
     }
 
-    /// A recording runs once at a time: new work of `stream` comes after the last replay.
+    /// Checks that a recording may be replayed. It runs once at a time, so new work of `stream` has
+    /// to come after the last replay.
     pub fn may_replay(&self, recording: &Recording, stream: HandleKey) -> Check {
         let Some((other, number)) = recording.last else { return Ok(()) };
         let over = self.streams.get(other).map_or(true, |s| s.done >= number);
@@ -412,14 +415,14 @@ impl State {
         Ok(())
     }
 
-    /// A recording that is given back.
+    /// Records that a recording is released.
     pub fn recording_gone(&mut self, key: HandleKey) -> Check {
         let recording = self.recordings.remove(key)?;
         let last = lock(&recording).last;
         self.idle("recording", key, last.as_slice())
     }
 
-    /// A buffer that is given back.
+    /// Records that a buffer is released.
     pub fn buffer_gone(&mut self, key: HandleKey) -> Check {
         self.unrecorded("buffer", key)?;
         let buffer = self.buffers.remove(key)?;
@@ -441,8 +444,8 @@ impl State {
         false
     }
 
-    /// A buffer that is given back in the order of a stream, which may use it still, as may what
-    /// the stream waits for.
+    /// Records that a buffer is released in the order of a stream. The stream's work may still use
+    /// it, and so may the work that the stream waits for.
     pub fn buffer_gone_in_order(&mut self, key: HandleKey, stream: HandleKey) -> Check {
         self.streams.get(stream)?;
         self.unrecorded("buffer", key)?;
@@ -452,7 +455,7 @@ impl State {
         self.idle("buffer", key, &buffer.uses)
     }
 
-    /// A kernel that is given back.
+    /// Records that a kernel is released.
     pub fn kernel_gone(&mut self, key: HandleKey) -> Check {
         let uses = self.kernels.remove(key)?;
         self.idle("kernel", key, &uses)

@@ -1,5 +1,5 @@
-//! The interface `ultramarine.stream_memory/1` of a wrapped backend. Memory that is freed in the
-//! order of a stream must not be in use by another stream.
+//! The interface `ultramarine.stream_memory/1` of a wrapped backend. Checks that a buffer that is
+//! released in the order of a stream is not in use by another stream.
 
 use super::calls::{ErrorOut, Handle, HandleOut, context, made, open_context};
 use super::state::{BufferState, State, key};
@@ -25,15 +25,15 @@ unsafe fn alloc(
         0 => Err("a buffer of no bytes".into()),
         _ => s.streams.get(key(device, stream)).map(|_| ()),
     };
-    // SAFETY: the caller's arguments.
+    // SAFETY: the arguments are the caller's.
     let real = |e| unsafe { real(device, stream, bytes, buffer, e) };
     let after = |s: &mut State| {
-        // SAFETY: the caller's place, which the backend has filled.
+        // SAFETY: the caller's pointer, to which the backend has written.
         let buffer = unsafe { made(buffer, "buffer") }?;
         ensure!(!buffer.is_null(), "it returned OK and no buffer");
         s.buffers.add(key(device, buffer), BufferState::new(bytes))
     };
-    // SAFETY: the caller's place for the error.
+    // SAFETY: the error pointer is the caller's.
     unsafe { cx.call("alloc", error, None, &before, &real, &after) }
 }
 
@@ -45,7 +45,7 @@ unsafe fn free(slot: usize, device: Handle, stream: Handle, buffer: Handle) {
         cx.finding("free", &what);
         return;
     }
-    // SAFETY: the buffer was live, and is freed once.
+    // SAFETY: the buffer was alive, and is released once.
     unsafe { real(device, stream, buffer) }
 }
 
@@ -56,7 +56,7 @@ slots! {
     fn free(device: Handle, stream: Handle, buffer: Handle);
 }
 
-/// Returns the interface of a slot, which replaces the backend's.
+/// Returns the interface of a slot, which replaces the backend's own.
 ///
 /// # Safety
 /// `found` is NULL or the backend's interface.

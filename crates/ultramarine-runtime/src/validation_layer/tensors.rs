@@ -7,26 +7,28 @@ use crate::shape::byte_range;
 use core::ffi::c_void;
 use ultramarine_abi::{Command, Tensor, device_flag, dlpack::type_code, ensure};
 
-/// Limit on the elements of overlapping tensors that are compared one by one.
+/// The most elements for which overlapping tensors are compared element by element.
 const COMPARED: usize = 1 << 14;
 
-/// A tensor of a command, after reading it.
+/// A tensor of a command, as the layer has read it.
 struct Seen {
     buffer: usize,
-    /// Address (host memory) or offset in its buffer of the first element, in bytes.
+    /// Location of the first element in bytes: its address in host memory, or its offset in the
+    /// buffer.
     at: i128,
     shape: Vec<i64>,
-    /// In bytes.
+    /// Strides in bytes.
     strides: Vec<i128>,
     item: i128,
-    /// First and one past the last byte that it touches, like `at`.
+    /// The first byte that the tensor touches, and the byte after the last one, in the same form as
+    /// `at`.
     bytes: (i128, i128),
 }
 
-/// Checks a command, and returns the buffers that it uses.
+/// Checks a command. Returns the buffers that it uses.
 ///
 /// # Safety
-/// The command and all that it points to are readable as the ABI requires.
+/// The command and everything it points at are readable according to the contract.
 pub(super) unsafe fn command(
     cx: &Context,
     state: &State,
@@ -59,17 +61,17 @@ pub(super) unsafe fn command(
     Ok(buffers)
 }
 
-/// Describes a checked command as text: the op, and the dtypes, shapes and strides of its tensors.
+/// Describes a checked command in words: the op, and the dtypes, shapes and strides of its tensors.
 ///
 /// # Safety
-/// As [`command`].
+/// Those of [`command`].
 pub(super) unsafe fn describe(state: &State, device: *mut c_void, command: &Command) -> String {
     let plan = state.plans.get(key(device, command.plan)).ok().and_then(|plans| plans.first());
     let name = plan.map_or_else(|| "an operation".to_owned(), |plan| plan.full_name());
     let list = |first: *const Tensor, n: u32| -> Vec<String> {
         let at = |i: usize| {
-            // SAFETY: by this function's contract, the tensors lie `tensor_stride` bytes apart, and
-            // have shapes and strides.
+            // SAFETY: by this function's contract the tensors are `tensor_stride` bytes apart, with
+            // shapes and strides.
             unsafe {
                 let t =
                     &*first.cast::<u8>().add(i * command.tensor_stride as usize).cast::<Tensor>();
@@ -88,7 +90,7 @@ pub(super) unsafe fn describe(state: &State, device: *mut c_void, command: &Comm
 }
 
 /// # Safety
-/// As [`command`].
+/// Those of [`command`].
 unsafe fn tensors(
     cx: &Context,
     state: &State,
@@ -102,11 +104,11 @@ unsafe fn tensors(
     for (seen, (what, descs, first)) in seen.iter_mut().zip(lists) {
         ensure!(descs.is_empty() || !first.is_null(), "no {what}s");
         for (i, desc) in descs.iter().enumerate() {
-            // SAFETY: by this function's contract, the tensors lie `tensor_stride` bytes apart.
+            // SAFETY: by this function's contract the tensors are `tensor_stride` bytes apart.
             let t = unsafe {
                 &*first.cast::<u8>().add(i * command.tensor_stride as usize).cast::<Tensor>()
             };
-            // SAFETY: a tensor of the caller's.
+            // SAFETY: a tensor of the caller.
             let one = unsafe { tensor(cx, state, device, t, desc) };
             seen.push(one.map_err(|e| format!("{what} {i} of {}: {e}", plan.name()))?);
         }
@@ -126,8 +128,8 @@ unsafe fn tensors(
     Ok(inputs.iter().chain(&outputs).map(|t| (device as usize, t.buffer)).collect())
 }
 
-/// Checks a tensor that is bound to a user's kernel, and returns its buffer. Unlike a command's
-/// tensor, it may be empty, and then needs no buffer.
+/// Checks a tensor that is bound to a user's kernel. Returns its buffer. Unlike a command's tensor
+/// it may be empty, and then it needs no buffer.
 ///
 /// # Safety
 /// Shape and strides are readable for `ndim` elements, if they are not NULL.
@@ -227,7 +229,7 @@ unsafe fn tensor(
     })
 }
 
-/// Checks the event that a tensor waits for.
+/// Checks the event that a tensor has to wait for.
 fn waits(state: &State, device: *mut c_void, t: &Tensor) -> Check {
     if t.wait.is_null() {
         return Ok(());
@@ -240,7 +242,7 @@ fn waits(state: &State, device: *mut c_void, t: &Tensor) -> Check {
 }
 
 impl Seen {
-    /// Returns true if both are the same elements in the same order.
+    /// Returns true if both tensors have the same elements in the same order.
     fn lies_as(&self, other: &Seen) -> bool {
         (self.buffer, self.at, self.item, &self.shape)
             == (other.buffer, other.at, other.item, &other.shape)
@@ -252,8 +254,8 @@ impl Seen {
                 .all(|((n, a), b)| *n == 1 || a == b)
     }
 
-    /// Returns true if the tensors share a byte. Interleaved tensors that are too large to be
-    /// compared are assumed not to overlap.
+    /// Returns true if both tensors share a byte. Interleaved tensors that are too large to be
+    /// compared count as not overlapping.
     fn overlaps(&self, other: &Seen) -> bool {
         let apart = self.buffer != other.buffer
             || self.bytes.1 <= other.bytes.0
@@ -262,14 +264,15 @@ impl Seen {
             return false;
         }
         let (Some(a), Some(b)) = (self.elements(), other.elements()) else { return false };
-        // In a sorted list, an element overlaps another one only if it overlaps its neighbour.
+        // The elements are sorted, so it suffices to compare each element with its neighbours among
+        // the others.
         a.iter().any(|x| {
             let next = b.partition_point(|y| *y + other.item <= *x);
             b.get(next).is_some_and(|y| *y < *x + self.item)
         })
     }
 
-    /// Returns the positions of all distinct elements in ascending order. `None` if there are too
+    /// Returns the locations of all distinct elements in ascending order; `None` if there are too
     /// many.
     fn elements(&self) -> Option<Vec<i128>> {
         let mut out = vec![self.at];

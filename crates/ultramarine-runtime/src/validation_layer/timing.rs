@@ -1,5 +1,5 @@
-//! The interface `ultramarine.timing/1` of a wrapped backend. Slots live from mark to release, and
-//! a known time must not change.
+//! The interface `ultramarine.timing/1` of a wrapped backend. Checks that slots live from mark to
+//! release, and that a time does not change once it is known.
 
 use super::calls::{ErrorOut, Handle, HandleOut, context, made, open_context};
 use super::state::{State, key};
@@ -20,19 +20,19 @@ unsafe fn mark(
 ) -> Status {
     let Some(cx) = context(index) else { return status::ERROR };
     let Some(real) = interface(cx).and_then(|i| i.mark) else { return status::UNSUPPORTED };
-    // Only the host may use the CPU's streams.
+    // The CPU's streams exist only on the host.
     let own = cx.real.stream_create.is_some() && !(cx.is_cpu() && stream.is_null());
     let on = own.then(|| key(device, stream));
     let before = |s: &mut State| s.device(device).map(|_| ());
-    // SAFETY: the caller's arguments.
+    // SAFETY: the arguments are the caller's.
     let real = |e| unsafe { real(device, stream, slot, e) };
     let after = |s: &mut State| {
-        // SAFETY: the caller's place, which the backend has filled.
+        // SAFETY: the caller's pointer, to which the backend has written.
         let slot = unsafe { made(slot, "slot") }?;
         ensure!(!slot.is_null(), "it returned OK and no slot");
         s.slots.add(key(device, slot), None)
     };
-    // SAFETY: the caller's place for the error.
+    // SAFETY: the error pointer is the caller's.
     unsafe { cx.call("mark", error, on, &before, &real, &after) }
 }
 
@@ -51,7 +51,7 @@ unsafe fn resolve(
         ensure!(!nanoseconds.is_null() && !ready.is_null(), "no place for the time");
         s.slots.get(slot_key).map(|_| ())
     };
-    // SAFETY: the caller's arguments.
+    // SAFETY: the arguments are the caller's.
     let real = |e| unsafe { real(device, slot, nanoseconds, ready, e) };
     let after = |s: &mut State| {
         // SAFETY: places of the caller's, which are not NULL and the backend has filled.
@@ -67,7 +67,7 @@ unsafe fn resolve(
             }
         }
     };
-    // SAFETY: the caller's place for the error.
+    // SAFETY: the error pointer is the caller's.
     unsafe { cx.call("resolve", error, None, &before, &real, &after) }
 }
 
@@ -80,7 +80,7 @@ unsafe fn release(index: usize, device: Handle, slot: Handle) {
         return;
     }
     if let Some(real) = interface(cx).and_then(|i| i.release) {
-        // SAFETY: the slot was live, and is released once.
+        // SAFETY: the slot was alive, and is released once.
         unsafe { real(device, slot) }
     }
 }
@@ -93,7 +93,8 @@ slots! {
     fn release(device: Handle, slot: Handle);
 }
 
-/// Returns the interface of a slot, which replaces the backend's. Ranges are passed on unchanged.
+/// Returns the interface of a slot, which replaces the backend's own. The functions for ranges are
+/// the backend's.
 ///
 /// # Safety
 /// `found` is NULL or the backend's interface.

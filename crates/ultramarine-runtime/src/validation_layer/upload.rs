@@ -1,5 +1,5 @@
-//! The interface `ultramarine.upload/1` of a wrapped backend. Lent memory must be returned once,
-//! either by a copy into a buffer or without a copy.
+//! The interface `ultramarine.upload/1` of a wrapped backend. Checks that lent memory is given back
+//! once, by a copy into a buffer or without one.
 
 use super::calls::{ErrorOut, Handle, context, copies, open_context};
 use super::state::{State, key};
@@ -27,7 +27,7 @@ unsafe fn lend(
         ensure!(!piece.is_null(), "no place for the memory");
         s.streams.get(key(device, stream)).map(|_| ())
     };
-    // SAFETY: the caller's arguments.
+    // SAFETY: the arguments are the caller's.
     let real = |e| unsafe { real(device, stream, bytes, piece, e) };
     let after = |s: &mut State| {
         // SAFETY: the caller's place, which is not NULL and the backend has filled.
@@ -36,7 +36,7 @@ unsafe fn lend(
         ensure!(piece.bytes >= bytes, "it lent {} bytes instead of {bytes}", piece.bytes);
         s.lent.add(key(device, piece.handle), piece.bytes)
     };
-    // SAFETY: the caller's place for the error.
+    // SAFETY: the error pointer is the caller's.
     unsafe { cx.call("lend", error, None, &before, &real, &after) }
 }
 
@@ -60,13 +60,13 @@ unsafe fn copy(
         ensure!(bytes <= lent, "{bytes} bytes are copied of {lent} that were lent");
         s.lent.remove(key(device, piece)).map(|_| ())
     };
-    // SAFETY: the caller's arguments.
+    // SAFETY: the arguments are the caller's.
     let real = |e| unsafe { real(device, stream, piece, buffer, offset, bytes, e) };
     let after = |s: &mut State| {
         s.submitted(on, &[key(device, buffer)]);
         Ok(())
     };
-    // SAFETY: the caller's place for the error.
+    // SAFETY: the error pointer is the caller's.
     unsafe { cx.call("copy", error, Some(on), &before, &real, &after) }
 }
 
@@ -94,7 +94,7 @@ slots! {
     fn give_back(device: Handle, piece: Handle);
 }
 
-/// Returns the interface of a slot, which replaces the backend's.
+/// Returns the interface of a slot, which replaces the backend's own.
 ///
 /// # Safety
 /// `found` is NULL or the backend's interface.
