@@ -1,5 +1,5 @@
-//! Exchange tables that lie and fail, for consumers. Their objects have the tensor as the
-//! attribute `tensor`.
+//! Exchange tables that return wrong answers and fail, for testing consumers. Their objects have
+//! the tensor in the attribute `tensor`.
 
 use crate::memory::Memory;
 use crate::table::table;
@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use ultramarine_dlpack::exchange::{CAPSULE, DLPackExchangeAPI, DLPackExchangeAPIHeader, SetError};
 use ultramarine_dlpack::{DLManagedTensorVersioned, DLPackVersion, DLTensor};
 
-/// The slots, shortly.
+/// Short names of the slots.
 const SLOTS: [&str; 5] = ["allocate", "from_object", "to_object", "borrow", "stream"];
 static CALLS: [AtomicUsize; 5] = [const { AtomicUsize::new(0) }; 5];
 
@@ -23,18 +23,18 @@ fn count(slot: usize) {
     CALLS[slot].fetch_add(1, SeqCst);
 }
 
-/// How often each slot of the fake tables was called since this was last asked.
+/// Returns how often each slot of the fake tables was called since the last call of this function.
 #[pyfunction]
 pub fn table_calls() -> HashMap<&'static str, usize> {
     SLOTS.iter().zip(&CALLS).map(|(name, n)| (*name, n.swap(0, SeqCst))).collect()
 }
 
-/// Does something with an object's tensor; -1 and the exception if that fails.
+/// Calls `work` with an object's tensor. Returns -1 with the exception set if that fails.
 ///
 /// # Safety
 /// The object is alive, and the interpreter lock is held.
 unsafe fn with_tensor(object: *mut c_void, work: impl FnOnce(&Tensor) -> PyResult<()>) -> c_int {
-    // SAFETY: the interpreter lock is held: exchange tables are called so.
+    // SAFETY: exchange tables are called with the interpreter lock held.
     let py = unsafe { Python::assume_attached() };
     // SAFETY: the caller's promise.
     let object = unsafe { Bound::from_borrowed_ptr(py, object.cast()) };
@@ -55,7 +55,7 @@ unsafe extern "C" fn from_object(
     count(1);
     let give = |t: &Tensor| {
         let tensor = t.give()?;
-        // SAFETY: a place for the result.
+        // SAFETY: the pointer is valid for the result.
         unsafe { out.write(tensor.cast()) };
         Ok(())
     };
@@ -69,7 +69,8 @@ unsafe extern "C" fn borrow(object: *mut c_void, out: *mut DLTensor) -> c_int {
         let Whole::Versioned(whole) = t.0.whole() else {
             return Err(PyValueError::new_err("a tensor without a version"));
         };
-        // SAFETY: alive as long as the handle; a place for the result.
+        // SAFETY: the tensor is alive as long as its handle, and the pointer is valid for the
+        // result.
         unsafe { out.write((&raw const (*whole).dl_tensor).read()) };
         Ok(())
     };
@@ -82,7 +83,8 @@ unsafe extern "C" fn to_object(
     out: *mut *mut c_void,
 ) -> c_int {
     count(2);
-    // SAFETY: the tensor is ours now; a place for the result, which is a new reference.
+    // SAFETY: this function owns the tensor now, and the pointer is valid for the result, which is
+    // a new reference.
     unsafe {
         Whole::Versioned(tensor).delete();
         let none = ffi::Py_None();
@@ -94,7 +96,7 @@ unsafe extern "C" fn to_object(
 
 unsafe extern "C" fn stream(_type: i32, _id: i32, out: *mut *mut c_void) -> c_int {
     count(4);
-    // SAFETY: a place for the result.
+    // SAFETY: the pointer is valid for the result.
     unsafe { out.write(null_mut()) };
     0
 }
@@ -106,7 +108,7 @@ unsafe extern "C" fn allocate(
     set_error: Option<SetError>,
 ) -> c_int {
     count(0);
-    // SAFETY: a place for the result; texts that are static.
+    // SAFETY: the pointer is valid for the result, and the texts are static.
     unsafe {
         out.write(null_mut());
         if let Some(tell) = set_error {
@@ -118,7 +120,7 @@ unsafe extern "C" fn allocate(
 }
 
 fn refuse() -> c_int {
-    // SAFETY: exchange tables are called with the interpreter lock.
+    // SAFETY: exchange tables are called with the interpreter lock held.
     let py = unsafe { Python::assume_attached() };
     PyBufferError::new_err("the lab refuses").restore(py);
     -1
@@ -142,8 +144,8 @@ unsafe extern "C" fn stream_fails(_type: i32, _id: i32, _out: *mut *mut c_void) 
     refuse()
 }
 
-/// A capsule with a table. `missing` slots are NULL, `failing` ones raise BufferError; of
-/// a table with `guard` nothing behind its header can be touched.
+/// Makes a capsule with a table. `missing` slots are NULL, and `failing` slots raise BufferError.
+/// With `guard`, memory after the table's header is inaccessible.
 #[pyfunction]
 #[pyo3(signature = (version=(1, 3), *, previous=None, missing=Vec::new(), failing=Vec::new(), guard=false))]
 pub fn make_table<'py>(
@@ -167,7 +169,7 @@ pub fn make_table<'py>(
     // Tables live as long as the process.
     let size = if guard { size_of_val(&header) } else { size_of::<DLPackExchangeAPI>() };
     let place = std::mem::ManuallyDrop::new(Memory::new(size, guard)?).start;
-    // SAFETY: as large as what is written, and aligned to 8 bytes at least.
+    // SAFETY: the memory is as large as what is written, and aligned to 8 bytes at least.
     unsafe {
         if guard {
             place.cast::<DLPackExchangeAPIHeader>().write(header);

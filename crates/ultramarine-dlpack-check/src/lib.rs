@@ -10,7 +10,7 @@
 //! fake.rs      exchange tables with wrong versions, missing slots and failing slots
 //! ```
 
-// Public items are seen from Python alone, whose documentation is `_lab.pyi`.
+// Public items are used only from Python, and `_lab.pyi` documents them.
 #![allow(missing_docs)]
 
 #[cfg(unix)]

@@ -1,16 +1,16 @@
-//! Memory that notices what was done to it.
+//! Memory that detects accesses outside of its bounds.
 
 use pyo3::exceptions::{PyMemoryError, PyValueError};
 use pyo3::prelude::*;
 use std::ffi::c_void;
 use std::sync::Arc;
 
-/// The byte around memory without guard pages.
+/// The byte that fills the margins around memory without guard pages.
 const CANARY: u8 = 0xc5;
-/// How much of it, on either side; the memory is aligned to this.
+/// Bytes of the margin on either side. The memory is aligned to this.
 const MARGIN: usize = 256;
 
-/// Some bytes in a mapping of their own.
+/// Memory in a separate mapping.
 pub struct Memory {
     mapping: *mut u8,
     mapped: usize,
@@ -19,21 +19,21 @@ pub struct Memory {
     guarded: bool,
 }
 
-// SAFETY: plain bytes that any thread may touch; what races about them is the test's matter.
+// SAFETY: plain bytes that any thread may touch. Tests have to avoid races.
 unsafe impl Send for Memory {}
 // SAFETY: as above.
 unsafe impl Sync for Memory {}
 
 impl Memory {
-    /// `size` bytes of zero. With a guard they end where a page begins that nobody may touch;
-    /// without one they are aligned to 256 bytes, with canaries around them.
+    /// Allocates `size` zero bytes. With a guard, they end at the beginning of an inaccessible
+    /// page. Without a guard, they are aligned to 256 bytes, with canaries around them.
     pub fn new(size: usize, guarded: bool) -> PyResult<Memory> {
-        // SAFETY: asks for a number.
+        // SAFETY: the call only returns a number.
         let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096);
         let needed = if guarded { size } else { size + 2 * MARGIN };
         let usable = needed.max(1).next_multiple_of(page);
         let mapped = usable + if guarded { page } else { 0 };
-        // SAFETY: a fresh anonymous mapping, at an address of the system's choice.
+        // SAFETY: a new anonymous mapping, at an address that the system chooses.
         let mapping = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
@@ -48,7 +48,7 @@ impl Memory {
             return Err(PyMemoryError::new_err("no memory for the lab"));
         }
         let mapping = mapping.cast::<u8>();
-        // SAFETY: all of it lies in the mapping.
+        // SAFETY: all addresses lie in the mapping.
         let start = unsafe {
             if guarded {
                 libc::mprotect(mapping.add(usable).cast::<c_void>(), page, libc::PROT_NONE);
@@ -100,7 +100,7 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: what was mapped.
+        // SAFETY: exactly this range was mapped.
         unsafe { libc::munmap(self.mapping.cast::<c_void>(), self.mapped) };
     }
 }

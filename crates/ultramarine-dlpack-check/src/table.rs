@@ -21,13 +21,13 @@ unsafe impl Send for Table {}
 // SAFETY: as above.
 unsafe impl Sync for Table {}
 
-/// The table of a capsule (or at an address, as DLPack 1.2 had it).
+/// Returns the table of a capsule, or at an address, as in DLPack 1.2.
 #[pyfunction]
 pub fn table(found: &Bound<'_, PyAny>) -> PyResult<Table> {
     if let Ok(address) = found.extract::<usize>() {
         return Ok(Table(address as *const _));
     }
-    // SAFETY: a live object; a capsule is asked by the name that it must have.
+    // SAFETY: a live object. A capsule is accessed under the name that it must have.
     unsafe {
         if ffi::PyCapsule_IsValid(found.as_ptr(), CAPSULE.as_ptr()) == 0 {
             return Err(PyTypeError::new_err("not a capsule named \"dlpack_exchange_api\""));
@@ -59,7 +59,8 @@ impl Table {
     }
 
     fn api(&self) -> &DLPackExchangeAPI {
-        // SAFETY: a table of the process, whose major version the test checked.
+        // SAFETY: a table that lives as long as the process, and whose major version the test has
+        // checked.
         unsafe { &*self.0 }
     }
 }
@@ -68,7 +69,8 @@ fn missing(slot: &str) -> PyErr {
     PyAssertionError::new_err(format!("{slot} is NULL"))
 }
 
-/// The exception of a slot that failed; an assertion where result and exception disagree.
+/// Returns the exception of a slot that failed. Raises an assertion error if result and exception
+/// are inconsistent.
 fn answered(py: Python<'_>, slot: &str, code: c_int) -> PyResult<()> {
     match (code, PyErr::take(py)) {
         (0, None) => Ok(()),
@@ -123,7 +125,7 @@ impl Table {
         let slot = "managed_tensor_from_py_object_no_sync";
         let call = self.api().managed_tensor_from_py_object_no_sync.ok_or_else(|| missing(slot))?;
         let mut out = null_mut();
-        // SAFETY: a live object and a place for the result.
+        // SAFETY: a live object, and a pointer that is valid for the result.
         let code = unsafe { call(object.as_ptr().cast(), &mut out) };
         answered(py, slot, code)?;
         if out.is_null() {
@@ -139,7 +141,7 @@ impl Table {
             return Err(PyTypeError::new_err("tables take versioned tensors"));
         }
         let mut out = null_mut();
-        // SAFETY: the tensor is given away with this.
+        // SAFETY: ownership of the tensor goes to the callee.
         let code = unsafe { call(tensor.give()?.cast(), &mut out) };
         answered(py, slot, code)?;
         // SAFETY: a new reference.
@@ -147,7 +149,7 @@ impl Table {
             .ok_or_else(|| PyAssertionError::new_err(format!("{slot}: 0 without an object")))
     }
 
-    /// The fields of the borrowed tensor.
+    /// Returns the fields of the borrowed tensor.
     fn borrow<'py>(
         &self,
         py: Python<'py>,
@@ -156,7 +158,7 @@ impl Table {
         let slot = "dltensor_from_py_object_no_sync";
         let call = self.api().dltensor_from_py_object_no_sync.ok_or_else(|| missing(slot))?;
         let mut out = blank();
-        // SAFETY: a live object and a place for the result.
+        // SAFETY: a live object, and a pointer that is valid for the result.
         let code = unsafe { call(object.as_ptr().cast(), &mut out) };
         answered(py, slot, code)?;
         describe(py, &out)
@@ -166,14 +168,15 @@ impl Table {
         let slot = "current_work_stream";
         let call = self.api().current_work_stream.ok_or_else(|| missing(slot))?;
         let mut out = usize::MAX as *mut c_void;
-        // SAFETY: numbers and a place for the result.
+        // SAFETY: numbers, and a pointer that is valid for the result.
         let code = unsafe { call(device_type, device_id, &mut out) };
         answered(py, slot, code)?;
         Ok(out as usize)
     }
 
-    /// Asks for a tensor, without the interpreter's lock, on a thread that Python does not
-    /// know if `thread`. Returns the code, the tensor, and what `SetError` was told.
+    /// Requests a tensor without the interpreter's lock. If `thread` is true, does so on a thread
+    /// that Python does not know. Returns the code, the tensor, and the errors that `SetError`
+    /// received.
     #[pyo3(signature = (shape, dtype=(2, 32, 1), device=(1, 0), *, ndim=None, thread=false))]
     #[allow(clippy::type_complexity)]
     fn allocate(
@@ -198,8 +201,8 @@ impl Table {
             };
             let mut out = null_mut();
             let context = (&raw const errors).cast_mut().cast();
-            // SAFETY: a prototype whose fields that count are there, a place for the result, and
-            // a context that lives until the call's end.
+            // SAFETY: a prototype with the fields that matter, a pointer that is valid for the
+            // result, and a context that lives until the end of the call.
             let code = unsafe { call(&mut prototype, &mut out, context, Some(set_error)) };
             (code, (!out.is_null()).then(|| Taken::new(Whole::Versioned(out))))
         };

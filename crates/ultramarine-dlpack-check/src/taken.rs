@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 use ultramarine_dlpack::{DLManagedTensor, DLManagedTensorVersioned, DLTensor};
 
-/// A tensor of either kind.
+/// A tensor with or without a version.
 #[derive(Clone, Copy)]
 pub enum Whole {
     Legacy(*mut DLManagedTensor),
@@ -39,7 +39,7 @@ impl Whole {
     /// Runs the deleter.
     ///
     /// # Safety
-    /// The tensor is alive, and nobody uses it after this.
+    /// The tensor is alive, and is not used after this call.
     pub unsafe fn delete(self) {
         // SAFETY: the caller's promise.
         unsafe {
@@ -63,7 +63,7 @@ impl Whole {
 pub fn describe<'py>(py: Python<'py>, t: &DLTensor) -> PyResult<Bound<'py, PyDict>> {
     let numbers = |place: *mut i64| -> Option<Vec<i64>> {
         let n = usize::try_from(t.ndim).ok().filter(|n| *n <= 1024)?;
-        // SAFETY: not NULL, so as many numbers as there are dimensions.
+        // SAFETY: not NULL, so there are as many numbers as dimensions.
         (!place.is_null()).then(|| (0..n).map(|i| unsafe { place.add(i).read() }).collect())
     };
     let said = PyDict::new(py);
@@ -78,8 +78,8 @@ pub fn describe<'py>(py: Python<'py>, t: &DLTensor) -> PyResult<Bound<'py, PyDic
 }
 
 fn describe_whole<'py>(py: Python<'py>, whole: Whole) -> PyResult<Bound<'py, PyDict>> {
-    // SAFETY: callers have a tensor that is alive. One of a major version of its own is described by
-    // what all versions have.
+    // SAFETY: callers have a live tensor. If its major version is unknown, only the fields that all
+    // versions have are described.
     unsafe {
         match whole {
             Whole::Legacy(t) => {
@@ -103,8 +103,8 @@ fn describe_whole<'py>(py: Python<'py>, whole: Whole) -> PyResult<Bound<'py, PyD
 }
 
 fn name_of(capsule: &Bound<'_, PyAny>) -> PyResult<Option<&'static CStr>> {
-    // SAFETY: a live object; a capsule's name is NULL or lives as long as the capsule, which
-    // the caller holds while it looks.
+    // SAFETY: a live object. A capsule's name is NULL, or lives as long as the capsule, which the
+    // caller holds meanwhile.
     unsafe {
         if ffi::PyCapsule_CheckExact(capsule.as_ptr()) == 0 {
             return Err(PyTypeError::new_err("not a capsule"));
@@ -114,7 +114,7 @@ fn name_of(capsule: &Bound<'_, PyAny>) -> PyResult<Option<&'static CStr>> {
     }
 }
 
-/// The tensor of a capsule that nobody used.
+/// Returns the tensor of a capsule that has not been used.
 fn whole_of(capsule: &Bound<'_, PyAny>) -> PyResult<Whole> {
     let name = name_of(capsule)?;
     let pointer = |name: &CStr| {
@@ -131,7 +131,7 @@ fn whole_of(capsule: &Bound<'_, PyAny>) -> PyResult<Whole> {
     }
 }
 
-/// The fields of a capsule's tensor; only the name, if the capsule was used.
+/// Returns the fields of a capsule's tensor. If the capsule was used, returns only the name.
 #[pyfunction]
 pub fn inspect<'py>(py: Python<'py>, capsule: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
     let name = name_of(capsule)?.map(|n| n.to_string_lossy().into_owned());
@@ -158,7 +158,7 @@ pub fn take(capsule: &Bound<'_, PyAny>) -> PyResult<Taken> {
     Ok(Taken::new(whole))
 }
 
-/// A tensor that is owned; the deleter runs once.
+/// An owned tensor. Its deleter runs once.
 pub struct Owned {
     pub whole: Whole,
     gone: AtomicBool,
@@ -168,7 +168,7 @@ impl Owned {
     fn delete(&self) -> bool {
         let first = !self.gone.swap(true, SeqCst);
         if first {
-            // SAFETY: owned; `gone` keeps others from it.
+            // SAFETY: the tensor is owned, and `gone` prevents further uses.
             unsafe { self.whole.delete() };
         }
         first
@@ -181,7 +181,7 @@ impl Drop for Owned {
     }
 }
 
-/// A tensor of the library under test, taken from it.
+/// A tensor that was taken from the library under test.
 #[pyclass(module = "ultramarine_dlpack_check._lab", frozen)]
 pub struct Taken(pub Arc<Owned>);
 
@@ -207,7 +207,7 @@ impl Taken {
 
 static AT_EXIT: Mutex<Vec<Arc<Owned>>> = Mutex::new(Vec::new());
 
-/// Runs deleters after the interpreter's end, and says so.
+/// Runs deleters after the interpreter's end, and reports that it did.
 extern "C" fn at_exit() {
     let held = AT_EXIT.lock().map(|mut held| std::mem::take(&mut *held)).unwrap_or_default();
     for tensor in held {
@@ -225,7 +225,7 @@ impl Taken {
         describe_whole(py, self.0.whole)
     }
 
-    /// Bytes at an offset from the first element. Whoever asks knows that they are there.
+    /// Returns bytes at an offset from the first element. The caller knows that they exist.
     #[pyo3(signature = (length, offset=0))]
     fn read(&self, length: usize, offset: isize) -> PyResult<Vec<u8>> {
         let place = self.place(offset)?;
@@ -236,19 +236,19 @@ impl Taken {
     #[pyo3(signature = (data, offset=0))]
     fn write(&self, data: &[u8], offset: isize) -> PyResult<()> {
         let place = self.place(offset)?;
-        // SAFETY: as for `read`; that writing is allowed is for the test to know.
+        // SAFETY: as for `read`. The test has to know that writing is allowed.
         unsafe { place.copy_from_nonoverlapping(data.as_ptr(), data.len()) };
         Ok(())
     }
 
-    /// Runs the deleter here. False if it ran already.
+    /// Runs the deleter on this thread. Returns False if it has run already.
     fn delete(&self) -> bool {
         self.0.delete()
     }
 
-    /// Runs the deleter on a native thread that Python does not know, and waits for its end.
-    /// With `hold` the interpreter's lock is kept for so many seconds: a deleter that needs it
-    /// does not end in time, and the answer is False.
+    /// Runs the deleter on a native thread that Python does not know, and waits until it has run.
+    /// With `hold`, this keeps the interpreter's lock for that many seconds: a deleter that needs
+    /// the lock does not end in time, and the answer is False.
     #[pyo3(signature = (hold=None))]
     fn delete_on_thread(&self, py: Python<'_>, hold: Option<f64>) -> bool {
         let (end, ended) = mpsc::channel();

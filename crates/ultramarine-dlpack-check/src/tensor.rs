@@ -1,4 +1,4 @@
-//! Tensors of which every field can be wrong.
+//! Tensors in which every field can be wrong.
 
 use crate::memory::{Memory, PyMemory};
 use crate::taken::{Taken, Whole};
@@ -18,15 +18,15 @@ use ultramarine_dlpack::{
 
 /// The byte that fills the memory of a freed tensor.
 const POISON: u8 = 0xdb;
-/// Bytes of a versioned tensor that every major version has: up to the flags.
+/// The bytes of a versioned tensor that are the same in every major version: those up to the flags.
 const STABLE: usize = 32;
 
-/// A tensor that was made here, and what became of it. It lives until its deleter ran and no
-/// handle is left, so that a second call of the deleter is counted and not a crash.
+/// A tensor that was made here, and counts of what happened to it. It lives until its deleter has
+/// run and no handle is left, so that a second call of the deleter is counted and does not crash.
 pub struct Record {
     header: Memory,
     pub legacy: bool,
-    /// The bytes, if they are this tensor's own.
+    /// The bytes, if they belong to this tensor.
     own: Option<Arc<Memory>>,
     _keep: Option<Arc<dyn Any + Send + Sync>>,
     numbers: UnsafeCell<(Vec<i64>, Vec<i64>)>,
@@ -36,8 +36,8 @@ pub struct Record {
     thread: AtomicU64,
 }
 
-// SAFETY: the numbers are changed by the first call of the deleter only, which nobody's reading
-// may follow.
+// SAFETY: only the first call of the deleter changes the numbers, and they must not be read after
+// it.
 unsafe impl Send for Record {}
 // SAFETY: as above.
 unsafe impl Sync for Record {}
@@ -49,20 +49,20 @@ impl Record {
             return false;
         }
         if let Some(memory) = &self.own {
-            // SAFETY: all of the memory, which is this tensor's own.
+            // SAFETY: all of the memory, which belongs to this tensor.
             unsafe { memory.start.write_bytes(POISON, memory.size) };
         }
-        // SAFETY: nobody may look at a tensor that is deleted; see `Send`.
+        // SAFETY: a deleted tensor must not be accessed; see `Send`.
         let (shape, strides) = unsafe { &mut *self.numbers.get() };
         shape.iter_mut().chain(strides).for_each(|n| *n = i64::MIN / 3);
         true
     }
 }
 
-/// Counts, and lets go of the tensor at the first call.
+/// Counts the call. The first call releases the tensor.
 unsafe fn deleted(context: *mut c_void) {
     let record = context.cast::<Record>().cast_const();
-    // SAFETY: the tensor's reference is there at the first call, a handle's at others.
+    // SAFETY: at the first call the tensor's reference exists, at later calls a handle's reference.
     unsafe {
         if (*record).delete() {
             Arc::decrement_strong_count(record);
@@ -80,9 +80,10 @@ unsafe extern "C" fn delete_legacy(tensor: *mut DLManagedTensor) {
     unsafe { deleted((&raw const (*tensor).manager_ctx).read()) }
 }
 
-/// The capsule's: frees the tensor unless somebody took it, which is to be seen by the name.
+/// The destructor of a capsule. It frees the tensor unless a consumer has taken it, which the name
+/// shows.
 unsafe extern "C" fn destroy(capsule: *mut ffi::PyObject) {
-    // SAFETY: called by the interpreter with a capsule of `Tensor::capsule`: its context is a
+    // SAFETY: the interpreter calls this with a capsule of `Tensor::capsule`, whose context is a
     // pair of the record and the first name.
     unsafe {
         let context = ffi::PyCapsule_GetContext(capsule).cast::<Context>();
@@ -105,7 +106,7 @@ struct Context {
 }
 
 impl Record {
-    /// The tensor as a consumer has it.
+    /// Returns the tensor as a consumer sees it.
     pub fn whole(&self) -> Whole {
         let start = self.header.start;
         if self.legacy { Whole::Legacy(start.cast()) } else { Whole::Versioned(start.cast()) }
@@ -116,7 +117,8 @@ impl Record {
 #[pyclass(module = "ultramarine_dlpack_check._lab", frozen)]
 pub struct Tensor(pub Arc<Record>);
 
-/// Bytes of a tensor, what keeps them, and whether they are its own.
+/// The bytes of a tensor, their owner if it is this crate's memory, and their owner if it is
+/// another object.
 type Bytes = (*mut u8, Option<Arc<Memory>>, Option<Arc<dyn Any + Send + Sync>>);
 
 fn bytes_of(data: Option<&Bound<'_, PyAny>>, guarded: bool) -> PyResult<Bytes> {
@@ -127,7 +129,7 @@ fn bytes_of(data: Option<&Bound<'_, PyAny>>, guarded: bool) -> PyResult<Bytes> {
     }
     if let Ok(taken) = data.cast::<Taken>() {
         let tensor = taken.get().0.clone();
-        // SAFETY: taken, so alive.
+        // SAFETY: the tensor was taken, so it is alive.
         return Ok((unsafe { tensor.whole.tensor() }.data.cast(), None, Some(tensor)));
     }
     if let Ok(address) = data.extract::<usize>() {
@@ -143,8 +145,8 @@ fn bytes_of(data: Option<&Bound<'_, PyAny>>, guarded: bool) -> PyResult<Bytes> {
 
 #[pymethods]
 impl Tensor {
-    /// `guard`: "data" puts a page that nobody may touch behind the bytes, "header" one behind
-    /// what every version of the struct has.
+    /// `guard` puts an inaccessible page after a part of the tensor: with "data" after the bytes,
+    /// with "header" after the fields that every version of the struct has.
     #[new]
     #[pyo3(signature = (data, shape, strides=None, *, dtype=(2, 32, 1), device=(1, 0),
         ndim=None, byte_offset=0, legacy=false, version=(1, 3), flags=0, deleter=true,
@@ -196,8 +198,8 @@ impl Tensor {
             byte_offset,
         };
         let context = Arc::as_ptr(&record).cast_mut().cast::<c_void>();
-        // SAFETY: the header is as large as what is written; where it is not, only fields
-        // before its end are. It is aligned to 8 bytes at least.
+        // SAFETY: the header is as large as what is written. If it is smaller, only fields before
+        // its end are written. It is aligned to 8 bytes at least.
         unsafe {
             if legacy {
                 record.header.start.cast::<DLManagedTensor>().write(DLManagedTensor {
@@ -224,7 +226,8 @@ impl Tensor {
         Ok(Tensor(record))
     }
 
-    /// The tensor in a capsule, which owns it. Once only. The name "" is none at all.
+    /// Returns the tensor in a capsule, which then owns it. Can be called only once. The name ""
+    /// stands for no name.
     #[pyo3(signature = (name=None))]
     fn capsule<'py>(&self, py: Python<'py>, name: Option<&str>) -> PyResult<Bound<'py, PyAny>> {
         let usual = if self.0.legacy { "dltensor" } else { "dltensor_versioned" };
@@ -232,9 +235,9 @@ impl Tensor {
         let name = if name.is_empty() { None } else { Some(CString::new(name)?) };
         let pointer = self.give()?;
         let context = Box::new(Context { record: self.0.clone(), name });
-        // The heap's place of the name stays when the box moves.
+        // The name's address on the heap does not change when the box moves.
         let text = context.name.as_ref().map_or(std::ptr::null(), |n| n.as_ptr());
-        // SAFETY: not NULL; name and context live until the destructor.
+        // SAFETY: not NULL. Name and context live until the destructor runs.
         unsafe {
             let capsule = ffi::PyCapsule_New(pointer, text, Some(destroy));
             if capsule.is_null() {
@@ -245,25 +248,25 @@ impl Tensor {
         }
     }
 
-    /// How often the deleter ran.
+    /// Returns how often the deleter ran.
     #[getter]
     fn deleted(&self) -> usize {
         self.0.deleted.load(SeqCst)
     }
 
-    /// The thread of its last run, as `threading.get_ident` numbers them.
+    /// Returns the thread of the deleter's last run, numbered like `threading.get_ident`.
     #[getter]
     fn deleter_thread(&self) -> u64 {
         self.0.thread.load(SeqCst)
     }
 
-    /// How many capsules of it are gone.
+    /// Returns how many of the tensor's capsules were destroyed.
     #[getter]
     fn destroyed(&self) -> usize {
         self.0.destroyed.load(SeqCst)
     }
 
-    /// Returns true if a consumer received it.
+    /// Returns true if a consumer received the tensor.
     #[getter]
     fn given(&self) -> bool {
         self.0.given.load(SeqCst)
@@ -275,7 +278,7 @@ impl Tensor {
         self.0.own.as_ref().is_none_or(|m| m.intact()) && self.0.header.intact()
     }
 
-    /// Address of the tensor's own bytes; 0 if it has none.
+    /// Returns the address of the tensor's own bytes; 0 if it has none.
     #[getter]
     fn address(&self) -> usize {
         self.0.own.as_ref().map_or(0, |m| m.start as usize)
@@ -298,8 +301,8 @@ impl Tensor {
         self.0.own.as_deref().ok_or_else(|| PyValueError::new_err("no bytes of its own"))
     }
 
-    /// Gives the tensor away: its deleter holds the record from now on. (If it has none, nobody
-    /// does it: that is what a NULL deleter means.)
+    /// Gives the tensor away: from now on its deleter holds the record. (If it has no deleter, the
+    /// record is never released, which is what a NULL deleter means.)
     pub fn give(&self) -> PyResult<*mut c_void> {
         if self.0.given.swap(true, SeqCst) {
             return Err(PyRuntimeError::new_err("the tensor was given away already"));

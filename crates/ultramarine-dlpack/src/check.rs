@@ -1,50 +1,49 @@
-//! Validation of a tensor from outside, before its data is touched.
+//! Validation of a foreign tensor before its data is touched.
 
 use crate::{DLDataType, DLTensor, byte_range, device_type, flag, type_code};
 use core::fmt;
 
-/// Most dimensions that a tensor may have here. (NumPy's are 64.)
+/// The most dimensions that a tensor may have here. It is NumPy's limit, too.
 pub const MAX_NDIM: usize = 64;
 
-/// The reason why [`check`] refuses a tensor. `Display` says it in a sentence for the consumer's
-/// error.
+/// The reason why [`check`] refuses a tensor. `Display` gives a sentence for the consumer's error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Invalid {
-    /// No tensor at all.
+    /// The pointer to the tensor is NULL.
     Null,
-    /// Of a major version that is not 1: nothing but the deleter may be touched.
+    /// The major version is not 1, so only the deleter may be touched.
     Version {
-        /// The tensor's.
+        /// The tensor's major version.
         major: u32,
-        /// The tensor's.
+        /// The tensor's minor version.
         minor: u32,
     },
-    /// Negative, or more than [`MAX_NDIM`].
+    /// The number of dimensions is negative, or more than [`MAX_NDIM`].
     Dimensions(i32),
-    /// No shape, although there are dimensions.
+    /// The shape is NULL, although there are dimensions.
     NoShape,
-    /// A negative size of a dimension.
+    /// The size of a dimension is negative.
     NegativeSize {
         /// The dimension.
         axis: usize,
         /// Its size.
         size: i64,
     },
-    /// More elements or bytes than an address space has: by the sizes alone (those of 0 left
-    /// out), or by sizes, strides, offset and address.
+    /// The tensor has more elements or bytes than an address space. Either the sizes alone are too
+    /// large (without those that are 0), or sizes, strides, offset and address together.
     Overflow,
-    /// No memory, although there are elements.
+    /// The data pointer is NULL, although there are elements.
     NoData,
-    /// A code that DLPack 1.3 does not know, or bits that do not go with it.
+    /// DLPack 1.3 does not know the type code, or the bits do not match the code.
     Dtype(DLDataType),
-    /// More than one number in each element. (Two in a byte of float4_e2m1fn are known.)
+    /// An element has more than one number. (The exception is float4_e2m1fn with two in a byte.)
     Lanes(DLDataType),
-    /// Handles without a meaning of their own.
+    /// The elements are opaque handles, whose meaning is unknown.
     Opaque,
-    /// A device type that DLPack 1.3 does not know.
+    /// DLPack 1.3 does not know the device type.
     Device(i32),
-    /// Packed elements of less than a byte with gaps or another order than row-major.
+    /// Packed elements of less than a byte have gaps, or are not in row-major order.
     PackedStrides,
 }
 
@@ -94,18 +93,18 @@ impl core::error::Error for Invalid {}
 pub struct Checked {
     /// Number of elements.
     pub elements: usize,
-    /// Bits from one element to the next: more than the type's where it is padded.
+    /// Bits from one element to the next. If the type is padded, this is more than the type's bits.
     pub bits: usize,
-    /// Bytes from the first element (index zero everywhere) down to the lowest one.
+    /// Bytes from the first element (all indices zero) down to the lowest one.
     pub below: usize,
-    /// Bytes from the lowest element's beginning to the highest one's end.
+    /// Bytes from the beginning of the lowest element to the end of the highest one.
     pub bytes: usize,
-    /// Row-major without gaps.
+    /// True if the elements are row-major without gaps.
     pub contiguous: bool,
 }
 
-/// Bytes that a number of each type code may have: of 1, 2, 4, 8 and 16, those whose bit is set.
-/// Types of less than a byte are not here.
+/// For each type code, the sizes in bytes that a number may have: bit `n` is set for size `n`. Types
+/// of less than a byte are not listed.
 const SIZES: [u32; 18] = {
     use type_code::*;
     let mut sizes = [0; 18];
@@ -123,7 +122,7 @@ const SIZES: [u32; 18] = {
     sizes
 };
 
-/// Bits of an element in memory, by its type and the tensor's flags.
+/// Returns the bits of an element in memory, given its type and the tensor's flags.
 #[inline]
 fn element_bits(d: DLDataType, flags: u64) -> Result<i64, Invalid> {
     let sizes = SIZES.get(d.code as usize).copied().unwrap_or(0);
@@ -140,8 +139,8 @@ fn unusual_bits(d: DLDataType, flags: u64, known: bool) -> Result<i64, Invalid> 
         (FLOAT6_E2M3FN | FLOAT6_E3M2FN, 6, 1) | (FLOAT4_E2M1FN, 4, 1) => {
             Ok(if padded { 8 } else { i64::from(d.bits) })
         }
-        // As torch gives it: two numbers in a byte are one element. Padded to a byte each as
-        // well they cannot be.
+        // PyTorch exports this: two numbers in a byte are one element. In addition they cannot be
+        // padded to a byte each.
         (FLOAT4_E2M1FN, 4, 2) if !padded => Ok(8),
         (FLOAT6_E2M3FN | FLOAT6_E3M2FN, 6, _) | (FLOAT4_E2M1FN, 4, _) => Err(Invalid::Lanes(d)),
         _ if known => Err(Invalid::Lanes(d)),
@@ -149,14 +148,14 @@ fn unusual_bits(d: DLDataType, flags: u64, known: bool) -> Result<i64, Invalid> 
     }
 }
 
-/// Returns whether DLPack 1.3 has the device type: all numbers from 1 to 18 but 5 and 6.
+/// Returns true if DLPack 1.3 has the device type: all numbers from 1 to 18 except 5 and 6.
 #[inline]
 fn is_known_device(device: i32) -> bool {
     use device_type::*;
     matches!(device, CPU..=OPENCL | VULKAN..=TRN)
 }
 
-/// Bytes of elements that lie side by side, none left out.
+/// Returns the bytes of adjacent elements without gaps.
 #[inline]
 fn side_by_side(elements: i64, bits: i64) -> Option<i64> {
     let bytes =
@@ -164,7 +163,8 @@ fn side_by_side(elements: i64, bits: i64) -> Option<i64> {
     isize::try_from(bytes).is_ok().then_some(bytes)
 }
 
-/// Bytes of elements of less than a byte, which may be more than an address space has bytes.
+/// Returns the bytes of packed elements of less than a byte. Their number may exceed the number of
+/// bytes in an address space.
 #[cold]
 fn packed(elements: i64, bits: i64) -> Option<i64> {
     isize::try_from(elements).ok()?;
@@ -172,10 +172,11 @@ fn packed(elements: i64, bits: i64) -> Option<i64> {
     Some(elements / 8 * bits + (elements % 8 * bits + 7) / 8)
 }
 
-/// Bytes below the first element, and of all, with strides that are not row-major.
+/// Returns the bytes below the first element, and the bytes of all elements, for strides that are
+/// not row-major.
 ///
 /// # Safety
-/// `shape` and `strides` lead to `ndim` numbers.
+/// `shape` and `strides` point to `ndim` numbers.
 unsafe fn strided(
     shape: *const i64,
     strides: *const i64,
@@ -183,7 +184,7 @@ unsafe fn strided(
     bits: i64,
 ) -> Option<(i64, i64)> {
     let axes = (0..ndim).map(|axis| {
-        // SAFETY: the caller's promise. They may be misaligned.
+        // SAFETY: the caller's promise. The numbers may be misaligned.
         unsafe { (shape.add(axis).read_unaligned(), strides.add(axis).read_unaligned()) }
     });
     let (first, end) = byte_range(axes, usize::try_from(bits).ok()?)?;
@@ -191,9 +192,9 @@ unsafe fn strided(
     isize::try_from(bytes).is_ok().then_some((below, bytes))
 }
 
-/// Judges a tensor and says where its elements lie. Memory of elements is not touched. Strides
-/// of dimensions of size 1, or of a tensor without elements, may be anything; so may the memory
-/// and the offset of a tensor without elements.
+/// Validates a tensor and returns the extent of its elements. The memory of elements is not
+/// touched. Strides of dimensions of size 1 may have any value. In a tensor without elements, all
+/// strides, the memory and the offset may have any value.
 ///
 /// ```
 /// use core::ptr::null_mut;
@@ -222,11 +223,11 @@ unsafe fn strided(
 /// ```
 ///
 /// # Errors
-/// [`Invalid`], the first thing that is wrong.
+/// [`Invalid`], for the first problem that is found.
 ///
 /// # Safety
-/// `shape` and `strides` of the tensor are NULL or lead to `ndim` numbers (at any address), if
-/// `ndim` is one that a tensor can have.
+/// If `ndim` is valid, `shape` and `strides` of the tensor are NULL or point to `ndim` numbers,
+/// which may be misaligned.
 #[inline]
 pub unsafe fn check(tensor: &DLTensor, flags: u64) -> Result<Checked, Invalid> {
     // A negative number becomes a huge one.
@@ -243,7 +244,7 @@ pub unsafe fn check(tensor: &DLTensor, flags: u64) -> Result<Checked, Invalid> {
     }
     let (mut elements, mut empty, mut contiguous) = (1i64, false, true);
     for axis in (0..ndim).rev() {
-        // SAFETY: not NULL, `ndim` numbers by the caller's promise. They may be misaligned.
+        // SAFETY: not NULL, and `ndim` numbers by the caller's promise. They may be misaligned.
         let size = unsafe { tensor.shape.add(axis).read_unaligned() };
         if size <= 1 {
             if size < 0 {
@@ -256,7 +257,7 @@ pub unsafe fn check(tensor: &DLTensor, flags: u64) -> Result<Checked, Invalid> {
             // SAFETY: as above.
             contiguous &= unsafe { tensor.strides.add(axis).read_unaligned() } == elements;
         }
-        // Counted in empty ones too, so that strides computed from the sizes do not overflow.
+        // Count in empty tensors too, so that strides computed from the sizes do not overflow.
         elements = elements.checked_mul(size).ok_or(Invalid::Overflow)?;
     }
     let mut bytes = side_by_side(elements, bits).ok_or(Invalid::Overflow)?;
@@ -272,11 +273,11 @@ pub unsafe fn check(tensor: &DLTensor, flags: u64) -> Result<Checked, Invalid> {
         if bits % 8 != 0 {
             return Err(Invalid::PackedStrides);
         }
-        // SAFETY: as above; without strides it would be contiguous.
+        // SAFETY: as above. A tensor without strides would be contiguous.
         let found = unsafe { strided(tensor.shape, tensor.strides, ndim, bits) };
         (below, bytes) = found.ok_or(Invalid::Overflow)?;
     }
-    // The offset has to lead somewhere, also from a handle.
+    // The offset has to be a valid address, even if `data` is a handle.
     let end = usize::try_from(tensor.byte_offset).ok().and_then(|offset| {
         let first = (tensor.data as usize).checked_add(offset)?;
         first.checked_sub(below as usize)?.checked_add(bytes as usize)

@@ -1,15 +1,15 @@
-//! The C exchange API: a table of functions that a type of tensors carries, so that others
-//! take and make its tensors without Python calls.
+//! The C exchange API: a table of functions that belongs to a tensor type. With it, other libraries
+//! take and make tensors of this type without Python calls.
 //!
-//! The type's attribute [`ATTRIBUTE`] is a capsule named [`CAPSULE`] with a
-//! [`DLPackExchangeAPI`], which lives as long as the process.
+//! The type's attribute [`ATTRIBUTE`] is a capsule named [`CAPSULE`] with a [`DLPackExchangeAPI`],
+//! which lives as long as the process.
 
 use crate::{DLManagedTensorVersioned, DLPackVersion, DLTensor};
 use core::ffi::{CStr, c_char, c_int, c_void};
 
 /// The type's attribute (since DLPack 1.3).
 pub const ATTRIBUTE: &CStr = c"__dlpack_c_exchange_api__";
-/// Its name in DLPack 1.2, where it held the table's address as an integer.
+/// The attribute's name in DLPack 1.2, where it had the table's address as an integer.
 pub const ATTRIBUTE_1_2: &CStr = c"__c_dlpack_exchange_api__";
 /// The name of the capsule.
 pub const CAPSULE: &CStr = c"dlpack_exchange_api";
@@ -18,7 +18,7 @@ pub const CAPSULE: &CStr = c"dlpack_exchange_api";
 #[repr(C)]
 #[derive(Debug)]
 pub struct DLPackExchangeAPIHeader {
-    /// Version of the table; its major version must be known before anything else is used.
+    /// Version of the table. The reader must know its major version before it uses anything else.
     pub version: DLPackVersion,
     /// A table of an older version, or NULL.
     pub prev_api: *mut DLPackExchangeAPIHeader,
@@ -29,7 +29,7 @@ pub struct DLPackExchangeAPIHeader {
 pub type SetError =
     unsafe extern "C" fn(context: *mut c_void, kind: *const c_char, message: *const c_char);
 
-/// Makes a tensor like the prototype, in shape, dtype and device. It is called without the
+/// Makes a tensor with the shape, dtype and device of the prototype. It is called without the
 /// interpreter's lock. Returns 0, or -1 after it has called `set_error`.
 pub type ManagedTensorAllocator = unsafe extern "C" fn(
     prototype: *mut DLTensor,
@@ -43,8 +43,8 @@ pub type ManagedTensorAllocator = unsafe extern "C" fn(
 pub type ManagedTensorFromPyObject =
     unsafe extern "C" fn(object: *mut c_void, out: *mut *mut DLManagedTensorVersioned) -> c_int;
 
-/// Makes a Python object of a tensor, which it takes over. Returns 0, or -1 with an exception set;
-/// then the caller still owns the tensor.
+/// Makes a Python object from a tensor and takes over the tensor. Returns 0, or -1 with an
+/// exception set; then the caller still owns the tensor.
 pub type ManagedTensorToPyObject =
     unsafe extern "C" fn(tensor: *mut DLManagedTensorVersioned, out: *mut *mut c_void) -> c_int;
 
@@ -53,15 +53,15 @@ pub type ManagedTensorToPyObject =
 pub type DLTensorFromPyObject =
     unsafe extern "C" fn(object: *mut c_void, out: *mut DLTensor) -> c_int;
 
-/// Returns, by `out_current_stream`, the stream that the library's work on a device goes to. The
-/// result is 0, or -1 with an exception set.
+/// Stores in `out_current_stream` the stream to which the library's work on a device goes. Returns
+/// 0, or -1 with an exception set.
 pub type CurrentWorkStream = unsafe extern "C" fn(
     device_type: i32,
     device_id: i32,
     out_current_stream: *mut *mut c_void,
 ) -> c_int;
 
-/// The table of functions of a type of tensors. None of them waits for streams: the caller orders
+/// The function table of a tensor type. None of the functions waits for streams: the caller orders
 /// its work by [`CurrentWorkStream`].
 #[repr(C)]
 #[derive(Debug)]

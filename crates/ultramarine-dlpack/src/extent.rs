@@ -1,9 +1,10 @@
 //! The extent of a strided view: the elements and the bytes that it touches.
 
-/// Returns the lowest and the highest element of a view, in elements from its first one: at most 0, and at least 0.
+/// Returns the lowest and the highest element of a view, counted in elements from its first
+/// element. The lowest is at most 0, and the highest is at least 0.
 ///
-/// `axes` are size and stride of each dimension, the stride in elements; no size is 0 or less. Returns `None` if a sum
-/// overflows.
+/// `axes` are the size and stride of each dimension, with the stride in elements. All sizes are
+/// positive. Returns `None` if a sum overflows.
 ///
 /// ```
 /// # use ultramarine_dlpack::element_range;
@@ -14,7 +15,7 @@
 pub fn element_range(axes: impl IntoIterator<Item = (i64, i64)>) -> Option<(i64, i64)> {
     let (mut low, mut high) = (0i64, 0i64);
     for (size, stride) in axes {
-        // The stride of a single element leads nowhere, and may be anything.
+        // The stride of a dimension with a single element is not used, and may have any value.
         let last = size.checked_sub(1)?.checked_mul(stride)?;
         let end = if last < 0 { &mut low } else { &mut high };
         *end = end.checked_add(last)?;
@@ -22,10 +23,12 @@ pub fn element_range(axes: impl IntoIterator<Item = (i64, i64)>) -> Option<(i64,
     Some((low, high))
 }
 
-/// Returns the first byte and the one past the last byte that a view touches, in bytes from its first element.
+/// Returns the first byte that a view touches and the byte after the last one, counted in bytes
+/// from its first element.
 ///
-/// `axes` are as for [`element_range`]. `bits` is the size of an element; elements that do not fill whole bytes lie side
-/// by side, and the first one begins with a byte. Returns `None` if a number overflows.
+/// `axes` are as for [`element_range`]. `bits` is the size of an element. Elements that do not fill
+/// whole bytes are packed side by side, and the first one begins at a byte. Returns `None` if a
+/// number overflows.
 ///
 /// ```
 /// # use ultramarine_dlpack::byte_range;
@@ -36,7 +39,8 @@ pub fn element_range(axes: impl IntoIterator<Item = (i64, i64)>) -> Option<(i64,
 pub fn byte_range(axes: impl IntoIterator<Item = (i64, i64)>, bits: usize) -> Option<(i64, i64)> {
     let (low, high) = element_range(axes)?;
     let bits = i128::try_from(bits).ok().filter(|bits| *bits <= i128::from(u32::MAX))?;
-    // Shifts round down: the first bit to its byte, the last one to the next byte.
+    // Shifts round down: the first bit to the byte that contains it, and the end to the next byte
+    // boundary.
     let first = (i128::from(low) * bits) >> 3;
     let end = ((i128::from(high) + 1) * bits + 7) >> 3;
     Some((i64::try_from(first).ok()?, i64::try_from(end).ok()?))

@@ -1,11 +1,12 @@
 //! [DLPack 1.3](https://dmlc.github.io/dlpack/latest/) in Rust: the C structures, validation of
-//! tensors that come from outside, and owners that run a tensor's deleter exactly once. This
-//! crate knows no arrays, graphs or devices of Ultramarine, and depends on nothing.
+//! foreign tensors, and owners that run a tensor's deleter exactly once. This crate knows nothing
+//! of Ultramarine's arrays, graphs or devices, and has no dependencies.
 //!
-//! - [`check`] validates a tensor from outside before its data is touched, and returns the extent of its elements.
+//! - [`check`] validates a foreign tensor before its data is touched, and returns the extent of its
+//!   elements.
 //! - [`ManagedTensor`] owns a tensor: an imported one, or one that is made here for export.
-//! - [`byte_range`] is the memory that a strided view touches.
-//! - [`exchange`] is the C exchange API that types of tensors carry.
+//! - [`byte_range`] returns the memory that a strided view touches.
+//! - [`exchange`] is the C exchange API that belongs to tensor types.
 //!
 //! Layouts follow `dlpack.h`; sizes and offsets are asserted at compile time.
 
@@ -22,13 +23,13 @@ pub use managed::ManagedTensor;
 
 use core::ffi::c_void;
 
-/// Major version of the DLPack ABI spoken here.
+/// Major version of the DLPack ABI that this crate implements.
 pub const DLPACK_MAJOR: u32 = 1;
-/// Minor version of the DLPack ABI spoken here.
+/// Minor version of the DLPack ABI that this crate implements.
 pub const DLPACK_MINOR: u32 = 3;
 
-/// `DLDeviceType`: where a tensor's memory lives. A plain integer, because an
-/// unknown value from another library must not be undefined behaviour.
+/// `DLDeviceType`: the device that has a tensor's memory. It is a plain integer, because an unknown
+/// value from another library must not be undefined behaviour.
 pub mod device_type {
     /// Host memory.
     pub const CPU: i32 = 1;
@@ -124,7 +125,7 @@ pub struct DLDevice {
     pub device_id: i32,
 }
 
-/// An element type: the kind of number, its bits, and how many make an element.
+/// An element type: the kind of number, its bits, and how many numbers make an element.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct DLDataType {
@@ -136,8 +137,8 @@ pub struct DLDataType {
     pub lanes: u16,
 }
 
-/// A borrowed tensor: memory, element type, shape and strides (in elements). [`check`] validates
-/// one that comes from outside.
+/// A borrowed tensor: memory, element type, shape and strides (in elements). [`check`] validates a
+/// foreign one.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct DLTensor {
@@ -169,13 +170,13 @@ pub struct DLManagedTensor {
     pub deleter: Option<unsafe extern "C" fn(*mut DLManagedTensor)>,
 }
 
-/// The version of the ABI that a tensor was made with.
+/// The version of the ABI with which a tensor was made.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DLPackVersion {
-    /// Incompatible changes.
+    /// Incremented by incompatible changes.
     pub major: u32,
-    /// Additions.
+    /// Incremented by additions.
     pub minor: u32,
 }
 
@@ -183,7 +184,7 @@ pub struct DLPackVersion {
 #[repr(C)]
 #[derive(Debug)]
 pub struct DLManagedTensorVersioned {
-    /// Version; first, so that it can be read whatever follows.
+    /// The version. It is the first field, so that it can be read in structs of any version.
     pub version: DLPackVersion,
     /// Producer's context.
     pub manager_ctx: *mut c_void,

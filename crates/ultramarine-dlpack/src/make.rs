@@ -1,4 +1,4 @@
-//! Tensors for others: header, owner, shape and strides in one allocation.
+//! Tensors for export: header, owner, shape and strides in one allocation.
 
 use crate::{
     DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned, DLPACK_MAJOR, DLPACK_MINOR,
@@ -13,13 +13,13 @@ use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 pub struct Description<'a> {
     /// Base pointer, or a device's opaque handle.
     pub data: *mut c_void,
-    /// Where it is.
+    /// The device of the memory.
     pub device: DLDevice,
-    /// Type of its elements.
+    /// The type of the elements.
     pub dtype: DLDataType,
-    /// Sizes of its dimensions.
+    /// The sizes of the dimensions.
     pub shape: &'a [usize],
-    /// Steps in elements, as many.
+    /// The strides in elements, one for each dimension.
     pub strides: &'a [isize],
     /// Bytes from `data` to the first element.
     pub byte_offset: u64,
@@ -27,17 +27,17 @@ pub struct Description<'a> {
     pub flags: u64,
 }
 
-/// A managed tensor with what keeps its memory. The numbers of shape and strides follow.
+/// A managed tensor with the owner of its memory. The numbers of shape and strides follow.
 #[repr(C)]
 struct Whole<M, O> {
     managed: M,
     owner: O,
-    /// The consumer may change the header.
+    /// The number of dimensions. It is kept here because the consumer may change the header.
     ndim: usize,
 }
 
 impl<M, O> Whole<M, O> {
-    /// The layout of the allocation, and where the numbers begin.
+    /// Returns the layout of the allocation, and the offset of the numbers.
     fn layout(ndim: usize) -> (Layout, usize) {
         let numbers = Layout::array::<i64>(2 * ndim);
         match numbers.and_then(|n| Layout::new::<Self>().extend(n)) {
@@ -51,7 +51,7 @@ impl<M, O> Whole<M, O> {
         assert_eq!(ndim, d.strides.len(), "as many strides as sizes");
         assert!(ndim <= MAX_NDIM, "a tensor of {ndim} dimensions");
         let (layout, numbers) = Self::layout(ndim);
-        // SAFETY: the layout is not empty, and what is written lies in it.
+        // SAFETY: the layout is not empty, and all writes stay inside of it.
         unsafe {
             let place = alloc(layout);
             if place.is_null() {
@@ -79,7 +79,7 @@ impl<M, O> Whole<M, O> {
 
     /// The deleter: drops the owner and frees the allocation.
     unsafe extern "C" fn delete(managed: *mut M) {
-        // SAFETY: called once, with what `make` made: the header is its first field.
+        // SAFETY: called once, with a tensor that `make` made. The header is its first field.
         unsafe {
             let place = managed.cast::<Self>();
             let (layout, _) = Self::layout((*place).ndim);
@@ -90,15 +90,15 @@ impl<M, O> Whole<M, O> {
 }
 
 impl ManagedTensor {
-    /// A tensor of DLPack 1.3 for others. Whoever has it at last drops `owner`, on any thread. If
-    /// that panics, the process ends: the caller may be of another language.
+    /// Makes a DLPack 1.3 tensor for export. Its last owner drops `owner`, on any thread. If the
+    /// drop panics, the process ends, because the caller may be written in another language.
     ///
     /// # Panics
-    /// With another number of strides than of sizes, or more than [`MAX_NDIM`].
+    /// If the numbers of strides and sizes differ, or exceed [`MAX_NDIM`].
     ///
     /// # Safety
-    /// The memory is as described for as long as `owner` lives, and may be written unless the
-    /// flags forbid it.
+    /// The memory is as described for as long as `owner` lives, and may be written unless the flags
+    /// forbid it.
     pub unsafe fn new<O: Send + Sync + 'static>(owner: O, d: &Description<'_>) -> ManagedTensor {
         ManagedTensor::made(Whole::<DLManagedTensorVersioned, O>::make(owner, d, |dl_tensor| {
             DLManagedTensorVersioned {
@@ -111,8 +111,9 @@ impl ManagedTensor {
         }))
     }
 
-    /// The same without a version, for consumers of before DLPack 1.0. It has no flags: those of
-    /// the description are not told, so nothing may depend on them.
+    /// Like [`ManagedTensor::new`], but makes a tensor without a version, for consumers from before
+    /// DLPack 1.0. Such a tensor has no flags: the consumer does not see those of the description,
+    /// so nothing may depend on them.
     ///
     /// # Panics
     /// As [`ManagedTensor::new`].

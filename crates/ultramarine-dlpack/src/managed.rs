@@ -14,10 +14,10 @@ enum Raw {
     Versioned(NonNull<DLManagedTensorVersioned>),
 }
 
-/// A tensor that is owned: dropping it runs its deleter, once, on whatever thread that is.
+/// An owned tensor. Dropping it runs its deleter once, on the thread that drops it.
 ///
-/// It was found valid when it was taken. Its methods read the header again, and rely on nobody
-/// changing it meanwhile.
+/// The tensor was validated when it was taken over. Its methods read the header again, and rely on
+/// the header not being changed meanwhile.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -58,30 +58,31 @@ unsafe impl Send for ManagedTensor {}
 unsafe impl Sync for ManagedTensor {}
 
 impl ManagedTensor {
-    /// Takes over a versioned tensor, if it is valid. If not, it stays the caller's: who owns it
-    /// may still give it back with [`ManagedTensor::discard_versioned`]. Of a tensor of another
-    /// major version nothing but the version is read.
+    /// Takes over a versioned tensor, if it is valid. Otherwise the caller still owns it and can
+    /// release it with [`ManagedTensor::discard_versioned`]. If the major version is not 1, only
+    /// the version is read.
     ///
     /// # Errors
     /// [`Invalid`].
     ///
     /// # Safety
-    /// NULL, or a tensor that nobody else frees once this succeeded. Up to the version it is
-    /// laid out as in every version; if its major version is 1, it is a whole
-    /// [`DLManagedTensorVersioned`] whose shape and strides are NULL or `ndim` numbers, and
-    /// which may be freed on any thread.
+    /// The pointer is NULL, or points to a tensor that no other code frees once this call has
+    /// succeeded. Up to the version, the layout is that of every version. If the major version is
+    /// 1, the tensor is a complete [`DLManagedTensorVersioned`], whose shape and strides are NULL
+    /// or `ndim` numbers, and which may be freed on any thread.
     #[inline]
     pub unsafe fn from_versioned(
         tensor: *mut DLManagedTensorVersioned,
     ) -> Result<(ManagedTensor, Checked), Invalid> {
         let tensor = NonNull::new(tensor).ok_or(Invalid::Null)?;
-        // SAFETY: the caller's promise: the version is there whatever it is.
+        // SAFETY: the caller's promise. Every version has this field.
         let version = unsafe { (&raw const (*tensor.as_ptr()).version).read() };
         if version.major != DLPACK_MAJOR {
             return Err(Invalid::Version { major: version.major, minor: version.minor });
         }
-        // SAFETY: of major version 1, so laid out as this; and the caller's promise on shape and
-        // strides. The checks read a copy: no reference to memory that others may write.
+        // SAFETY: the major version is 1, which has this layout, and the caller promises valid
+        // shape and strides. The checks read a copy, so there is no reference to memory that others
+        // may write.
         let checked = unsafe {
             let flags = (&raw const (*tensor.as_ptr()).flags).read();
             check(&(&raw const (*tensor.as_ptr()).dl_tensor).read(), flags)
@@ -89,16 +90,16 @@ impl ManagedTensor {
         Ok((ManagedTensor(Raw::Versioned(tensor)), checked))
     }
 
-    /// Takes over a versioned tensor that [`check`] found valid, with the flags that it has.
+    /// Takes over a versioned tensor, with its flags, that [`check`] found valid.
     ///
     /// # Safety
-    /// As [`ManagedTensor::from_versioned`], for a tensor of major version 1 that is valid.
+    /// As [`ManagedTensor::from_versioned`], for a valid tensor of major version 1.
     #[inline]
     pub unsafe fn assume_versioned(tensor: NonNull<DLManagedTensorVersioned>) -> ManagedTensor {
         ManagedTensor(Raw::Versioned(tensor))
     }
 
-    /// Takes over a tensor without a version, if it is valid. If not, it stays the caller's.
+    /// Takes over a tensor without a version, if it is valid. Otherwise the caller still owns it.
     ///
     /// # Errors
     /// [`Invalid`].
@@ -110,26 +111,29 @@ impl ManagedTensor {
         tensor: *mut DLManagedTensor,
     ) -> Result<(ManagedTensor, Checked), Invalid> {
         let tensor = NonNull::new(tensor).ok_or(Invalid::Null)?;
-        // SAFETY: the caller's promises; a copy, as above.
+        // SAFETY: the caller's promises. The checks read a copy, as above.
         let checked = unsafe { check(&(&raw const (*tensor.as_ptr()).dl_tensor).read(), 0) }?;
         Ok((ManagedTensor(Raw::Legacy(tensor)), checked))
     }
 
-    /// Runs the deleter of a versioned tensor that was refused, whatever its version.
+    /// Runs the deleter of a versioned tensor that was refused, of any version.
     ///
     /// # Safety
-    /// NULL, or a tensor as [`ManagedTensor::from_versioned`] wants it, that the caller owns.
+    /// The pointer is NULL, or points to a tensor that satisfies [`ManagedTensor::from_versioned`]
+    /// and that the caller owns.
     pub unsafe fn discard_versioned(tensor: *mut DLManagedTensorVersioned) {
         if let Some(tensor) = NonNull::new(tensor) {
-            // SAFETY: the caller owns it; the deleter stands at the same place in all versions.
+            // SAFETY: the caller owns the tensor, and the deleter has the same offset in all
+            // versions.
             unsafe { release(Raw::Versioned(tensor)) }
         }
     }
 
-    /// Runs the deleter of a tensor without a version that was refused.
+    /// Runs the deleter of a refused tensor without a version.
     ///
     /// # Safety
-    /// NULL, or a tensor as [`ManagedTensor::from_legacy`] wants it, that the caller owns.
+    /// The pointer is NULL, or points to a tensor that satisfies [`ManagedTensor::from_legacy`] and
+    /// that the caller owns.
     pub unsafe fn discard_legacy(tensor: *mut DLManagedTensor) {
         if let Some(tensor) = NonNull::new(tensor) {
             // SAFETY: the caller owns it.
@@ -137,19 +141,19 @@ impl ManagedTensor {
         }
     }
 
-    /// A tensor that was made here.
+    /// Wraps a tensor that this crate made.
     #[inline]
     pub(crate) fn made(tensor: NonNull<DLManagedTensorVersioned>) -> ManagedTensor {
         ManagedTensor(Raw::Versioned(tensor))
     }
 
-    /// A tensor without a version that was made here.
+    /// Wraps a tensor without a version that this crate made.
     #[inline]
     pub(crate) fn made_legacy(tensor: NonNull<DLManagedTensor>) -> ManagedTensor {
         ManagedTensor(Raw::Legacy(tensor))
     }
 
-    /// Releases the tensor to the receiver of the pointer, who has to run its deleter.
+    /// Gives up ownership of the tensor. The receiver of the pointer has to run its deleter.
     ///
     /// # Errors
     /// The tensor itself, if it has no version.
@@ -164,7 +168,7 @@ impl ManagedTensor {
         }
     }
 
-    /// Releases the tensor to the receiver of the pointer, who has to run its deleter.
+    /// Gives up ownership of the tensor. The receiver of the pointer has to run its deleter.
     ///
     /// # Errors
     /// The tensor itself, if it has a version.
@@ -239,22 +243,23 @@ impl ManagedTensor {
         self.tensor().ndim as usize
     }
 
-    /// Size of a dimension.
+    /// Returns the size of a dimension.
     ///
     /// # Panics
-    /// Where there is no such dimension.
+    /// If there is no such dimension.
     #[inline]
     pub fn size(&self, axis: usize) -> usize {
         assert!(axis < self.ndim());
-        // SAFETY: a valid tensor has `ndim` sizes, none negative.
+        // SAFETY: a valid tensor has `ndim` sizes, none of them negative.
         unsafe { self.tensor().shape.add(axis).read_unaligned() as usize }
     }
 
-    /// Step along a dimension in elements, if the tensor says; without strides it is row-major.
-    /// Of a dimension of size 1, and of a tensor without elements, it may be any number.
+    /// Returns the stride of a dimension in elements; `None` if the tensor has no strides, which
+    /// means row-major. In a dimension of size 1, and in a tensor without elements, it may be any
+    /// number.
     ///
     /// # Panics
-    /// Where there is no such dimension.
+    /// If there is no such dimension.
     #[inline]
     pub fn stride(&self, axis: usize) -> Option<isize> {
         assert!(axis < self.ndim());
@@ -269,7 +274,7 @@ impl ManagedTensor {
 /// # Safety
 /// The caller owns the tensor and does not use it again.
 unsafe fn release(raw: Raw) {
-    // SAFETY: alive until its deleter runs, which gets the tensor that it belongs to.
+    // SAFETY: the tensor is alive until its deleter runs, and the deleter gets its own tensor.
     unsafe {
         match raw {
             Raw::Legacy(t) => {

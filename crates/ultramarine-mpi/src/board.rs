@@ -1,4 +1,4 @@
-//! The watchdog: the requests that this rank waits for, since when, and the time limit.
+//! The watchdog: the requests that this rank waits for, when each began, and how long it may take.
 
 use crate::error::Error;
 use std::collections::BTreeMap;
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
-/// Variable with the limit in seconds. 0 means no limit.
+/// Environment variable with the limit in seconds. 0 means no limit.
 const VARIABLE: &str = "ULTRAMARINE_DISTRIBUTED_TIMEOUT";
 const DEFAULT: Duration = Duration::from_secs(300);
 
@@ -15,11 +15,12 @@ struct Entry {
     since: Instant,
 }
 
-/// The watchdog's board: the incomplete requests, the times at which they began, and the limit. If
-/// a request exceeds the limit, all requests are reported, and MPI is no longer used.
+/// The watchdog's board: the requests that are not complete, when each began, and how long it may
+/// take. If a request exceeds the limit, the board reports all of them, the request fails, and MPI
+/// is given up.
 pub struct Board {
     limit: Mutex<Option<Duration>>,
-    /// For example `rank 1 of 4`. Set once it is known.
+    /// `rank 1 of 4`, once the rank is known.
     place: OnceLock<String>,
     entries: Mutex<BTreeMap<u64, Entry>>,
     next: AtomicU64,
@@ -73,7 +74,7 @@ impl Board {
         let _ = self.place.set(format!("rank {rank} of {size}"));
     }
 
-    /// Returns for example `rank 1 of 4`, or the process's number before MPI runs.
+    /// Returns `rank 1 of 4`, or the process's number before MPI runs.
     pub fn place(&self) -> String {
         let process = || format!("process {}", std::process::id());
         self.place.get().cloned().unwrap_or_else(process)
@@ -86,22 +87,22 @@ impl Board {
         Watched { id, since }
     }
 
-    /// Removes a complete request.
+    /// Called when a request is complete.
     pub fn remove(&self, watched: Watched) {
         self.entries().remove(&watched.id);
     }
 
-    /// Returns the time until a request reaches the limit. `None` without a limit.
+    /// Returns the time that a request has left; `None` if there is no limit.
     pub fn left(&self, watched: Watched) -> Option<Duration> {
         self.limit().map(|limit| limit.saturating_sub(watched.since.elapsed()))
     }
 
-    /// Returns the time limit for a request. `None` if there is no limit.
+    /// Returns the longest time that a request may take; `None` means no limit.
     pub fn limit(&self) -> Option<Duration> {
         *self.limit.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Sets the time limit for a request.
+    /// Sets the longest time that a request may take.
     pub fn set_limit(&self, limit: Option<Duration>) {
         *self.limit.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = limit;
     }
@@ -114,30 +115,30 @@ impl Board {
         self.broken.get().map_or(Ok(()), |why| Err(Error::Broken(why.clone())))
     }
 
-    /// Stops the use of MPI: every later request fails with this reason. Only the first reason is
-    /// kept.
+    /// Gives up MPI: every later request fails with this reason. If MPI was given up before, the
+    /// first reason stays.
     pub fn give_up(&self, why: &str) {
         let _ = self.broken.set(Arc::from(why));
     }
 
-    /// Returns the error of requests that were running when the use of MPI was stopped.
+    /// Returns the error of requests that were not complete when MPI was given up.
     pub fn abandoned(&self) -> Option<Error> {
         let why = self.broken()?;
         Some(if self.is_expired() { Error::Timeout(why) } else { Error::Abandoned(why) })
     }
 
-    /// Returns the reason why the use of MPI was stopped.
+    /// Returns the reason why MPI was given up.
     pub fn broken(&self) -> Option<Arc<str>> {
         self.broken.get().cloned()
     }
 
-    /// Returns true if a request took longer than the limit.
+    /// Returns true if a request has taken longer than the limit.
     pub fn is_expired(&self) -> bool {
         self.expired.load(Ordering::Acquire)
     }
 
-    /// If a request exceeds the limit, reports all requests and stops the use of MPI. Returns the
-    /// error for the requests.
+    /// If a request exceeds the limit, reports all requests and gives up MPI. Returns the error
+    /// with which they fail.
     pub fn expire(&self) -> Option<Error> {
         let limit = self.limit()?;
         let entries = self.entries();
@@ -161,7 +162,7 @@ impl Board {
              the limit. The job ends when this process exits",
         );
         drop(entries);
-        // Only the first thread reports.
+        // Only the first thread that gets here writes the report.
         let mut first = false;
         let report = self.broken.get_or_init(|| {
             first = true;
@@ -179,11 +180,11 @@ impl Board {
     }
 }
 
-/// Writes to standard error in a single call, so that the reports of ranks are not mixed.
+/// Writes to standard error in one call, so that the reports of ranks do not mix.
 pub fn say(text: &str) {
     use std::io::Write;
     let lines: Vec<String> = text.lines().map(|line| format!("[ultramarine] {line}\n")).collect();
-    // Ignore failures: standard error may be closed.
+    // Ignore errors: if standard error is closed, nothing can be done.
     let _ = std::io::stderr().write_all(lines.concat().as_bytes());
 }
 

@@ -1,13 +1,11 @@
-//! The MPI calls of which a request consists. `communicator.rs` makes them, and `worker.rs` posts
-//! them.
+//! The calls of MPI that make up a request. `communicator.rs` makes them, `worker.rs` posts them.
 
 use crate::dtype::Dtype;
 use crate::operations::{self, Reduction};
 use crate::table::{Handle, Table};
 use std::ffi::{c_int, c_void};
 
-/// The MPI datatype that a call uses. Reductions of this crate accept every datatype of the right
-/// size.
+/// The MPI datatype that a call moves. This crate's own reductions only use the datatype's size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Element {
     Byte,
@@ -18,19 +16,19 @@ pub enum Element {
     Double,
 }
 
-/// A reduction, in the form for MPI.
+/// A reduction in the form in which a [`Call`] passes it to MPI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reduce {
     pub element: Element,
-    /// Index among this crate's operations. `None` for `MPI_SUM`.
+    /// Index among this crate's own reductions; `None` for `MPI_SUM`.
     pub own: Option<usize>,
-    /// Number of MPI elements in an element of the dtype: 2 for sums of complex numbers.
+    /// The number of MPI elements in an element of the dtype: 2 for sums of complex numbers.
     pub lanes: usize,
 }
 
 impl Reduce {
-    /// Makes the reduction for a dtype. Sums of halves are not supported, because they are computed
-    /// in `float32`.
+    /// Returns the reduction for a dtype. Sums of 16-bit floats are not among them, because they
+    /// are computed in `float32`.
     pub fn new(dtype: Dtype, reduction: Reduction) -> Self {
         let own = operations::index(dtype, reduction);
         let (element, lanes) = match (dtype, own) {
@@ -48,8 +46,8 @@ impl Reduce {
     }
 }
 
-/// A non-blocking MPI call. A request consists of one or more calls. Counts are in elements of the
-/// reduction, or in bytes.
+/// A non-blocking call of MPI. A request consists of one or several. Counts are in the reduction's
+/// elements, or in bytes.
 #[derive(Clone, Copy, Debug)]
 pub enum Call {
     AllReduce { input: Option<*const u8>, output: *mut u8, count: c_int, reduce: Reduce },
@@ -61,14 +59,14 @@ pub enum Call {
     Receive { output: *mut u8, bytes: c_int, from: c_int, tag: c_int },
 }
 
-// SAFETY: the addresses are used by the thread of MPI alone, while the submitting thread keeps the memory.
+// SAFETY: only the thread of MPI uses the addresses, and the submitting thread keeps the memory
+// alive.
 unsafe impl Send for Call {}
 
-/// Tag of messages. One tag is enough, because messages between two ranks are ordered.
+/// Tag of messages. Each pair of ranks has its own order of messages.
 pub const MESSAGE: c_int = 0;
 
-/// Tag of the messages that form a gather, so that they are not confused with the caller's
-/// messages.
+/// Tag of the messages that make up a gather. The caller's messages must not match them.
 pub const GATHER: c_int = 1;
 
 impl Call {
@@ -104,10 +102,11 @@ impl Call {
         }
     }
 
-    /// Starts the call, and returns MPI's code.
+    /// Starts the call. Returns MPI's error code.
     ///
     /// # Safety
-    /// The memory is valid for the counts until the request is complete, and the calling thread may call MPI.
+    /// The memory is valid for the counts until the request is complete, and the calling thread may
+    /// call MPI.
     pub unsafe fn post<H: Handle>(&self, table: &Table<H>, comm: H, request: &mut H) -> c_int {
         let (f, c) = (&table.functions, &table.constants);
         let element = |element| match element {

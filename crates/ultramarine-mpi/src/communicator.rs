@@ -1,4 +1,4 @@
-//! Communicators, and the conversion of requests to MPI calls.
+//! Communicators, and the translation of requests to calls of MPI.
 
 use crate::call::{Call, GATHER, MESSAGE, Reduce};
 use crate::dtype::Dtype;
@@ -12,10 +12,10 @@ use std::ffi::c_int;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, OnceLock};
 
-/// Number of halves that are converted at a time: 16 MiB of `float32`.
+/// 16-bit floats that are widened at a time. They take 16 MiB as `float32`.
 const WIDENED: usize = 1 << 22;
 
-/// Limit on the bytes of one call, because MPI's counts are `int`. Tests lower it by
+/// Returns the most bytes of one call. MPI counts with `int`. Tests set a smaller number by
 /// `ULTRAMARINE_MPI_PIECE`.
 fn piece() -> usize {
     static PIECE: OnceLock<usize> = OnceLock::new();
@@ -26,9 +26,9 @@ fn piece() -> usize {
     })
 }
 
-/// A group of processes that communicate by collectives and messages over the caller's memory.
-/// Clones are the same group. Any thread may make requests; a single thread of this crate calls
-/// MPI.
+/// A group of processes that communicate: collectives and messages over memory of the caller.
+/// Clones refer to the same group. Calls may come from any thread; a single thread of this crate
+/// talks to MPI.
 #[derive(Clone)]
 pub struct Communicator {
     shared: Arc<Shared>,
@@ -37,8 +37,8 @@ pub struct Communicator {
 struct Shared {
     engine: Arc<Engine>,
     place: Place,
-    /// Makes the collectives of a communicator run one after another. Contains scratch memory for
-    /// halves.
+    /// Makes the collectives of a communicator run one after another. The scratch memory is for
+    /// 16-bit floats.
     order: Mutex<Scratch>,
 }
 
@@ -69,12 +69,13 @@ impl Communicator {
         self.shared.place.size
     }
 
-    /// Divides the processes: those that pass the same `color` form a new communicator, ordered by
-    /// `key`, then by rank. All processes of this communicator have to call it. MPI keeps a
-    /// communicator until the process ends.
+    /// Divides the processes. All processes that pass the same `color` form a new communicator.
+    /// Their order is that of their `key`s, and of their ranks where keys are equal. All processes
+    /// of this communicator have to call this function. MPI keeps a communicator until the process
+    /// ends.
     ///
     /// # Errors
-    /// [`Error::Argument`] for a negative color; as [`Communicator::run`].
+    /// [`Error::Argument`] for a negative color; otherwise those of [`Communicator::run`].
     pub fn split(&self, color: i32, key: i32) -> Result<Communicator, Error> {
         if color < 0 {
             return Err(Error::Argument(format!(
@@ -92,21 +93,21 @@ impl Communicator {
     }
 
     /// Runs one collective or message over host memory, and returns when it is done. All processes
-    /// have to make the same collectives in the same order, with the same kind, dtype and count.
+    /// have to make the same collectives in the same order, with the same kind, dtype and count;
     /// MPI does not detect all differences. A message is copied, and is done when MPI has accepted
-    /// it, so each rank of a ring may send before it receives.
+    /// it, so a ring of ranks may send before it receives.
     ///
     /// # Errors
     /// - [`Error::Argument`]; [`Error::Length`] for a message of another length.
-    /// - [`Error::Timeout`] if it takes longer than `ULTRAMARINE_DISTRIBUTED_TIMEOUT` seconds (300;
-    ///   0: no limit).
-    /// - [`Error::Mpi`] for an error of MPI.
-    /// - After one of the last two errors: [`Error::Abandoned`] for running requests, and
+    /// - [`Error::Timeout`] if the request takes longer than `ULTRAMARINE_DISTRIBUTED_TIMEOUT`
+    ///   seconds (300; 0: no limit).
+    /// - [`Error::Mpi`] for MPI's own errors.
+    /// - After one of the last two, [`Error::Abandoned`] for requests in progress and
     ///   [`Error::Broken`] for later ones.
-    /// - [`Error::Forked`] in a forked child; [`Error::Finished`] after MPI has ended.
+    /// - [`Error::Forked`] in a forked child; [`Error::Finished`] after the end of MPI.
     ///
     /// # Safety
-    /// `input` and `output` are valid for the elements that [`Kind`] describes, are aligned to the
+    /// `input` and `output` are valid for the elements that [`Kind`] gives, are aligned to the
     /// element's size (4 for `complex64`), and do not overlap. After an error for which
     /// [`Error::keeps_memory`] is true, they have to stay allocated until the process ends.
     pub unsafe fn run(&self, request: &Request<'_>) -> Result<(), Error> {
@@ -141,28 +142,28 @@ impl Communicator {
         }
     }
 
-    /// Returns true if MPI accepts GPU addresses for a request of this kind, which must be a
-    /// message or a gather. MPI reports this by `MPIX_Query_cuda_support`;
-    /// `ULTRAMARINE_MPI_DEVICE_MEMORY=1` or `0` overrides it. Reductions always use host memory,
-    /// because MPI computes them on the host, and Open MPI's non-blocking reductions do not accept
+    /// Returns true if MPI accepts addresses of GPU memory for a request of this kind. Only
+    /// messages and gathers can use them. MPI reports its support by `MPIX_Query_cuda_support`;
+    /// `ULTRAMARINE_MPI_DEVICE_MEMORY=1` or `0` overrides the report. Reductions use host memory,
+    /// because MPI computes them there, and because Open MPI's non-blocking reductions accept no
     /// GPU memory.
     pub fn takes_device_memory(&self, kind: Kind) -> bool {
         let moves = matches!(kind, Kind::AllGather | Kind::Send { .. } | Kind::Receive { .. });
         moves && self.size() > 1 && self.shared.engine.device_memory.load(Ordering::Acquire)
     }
 
-    /// Runs a request like [`Communicator::run`], over the memory of the GPU `device` (in CUDA's
-    /// numbering). The addresses are passed to MPI unchanged. All work on the GPU that writes the
-    /// input or uses the output must be complete. A message may be done before its receiver has it:
-    /// `owner` is dropped when MPI no longer needs the input.
+    /// Like [`Communicator::run`], but over memory of the GPU `device`, in CUDA's numbering. The
+    /// addresses are passed to MPI unchanged. Work on the GPU that writes the input or uses the
+    /// output must be complete. A message may be done before its receiver has it: `owner` is
+    /// dropped when MPI no longer needs the input.
     ///
     /// # Errors
-    /// As [`Communicator::run`]; [`Error::Argument`] if [`Communicator::takes_device_memory`] is
-    /// false; [`Error::Unusable`] if MPI's thread cannot use the GPU.
+    /// Those of [`Communicator::run`]; [`Error::Argument`] if [`Communicator::takes_device_memory`]
+    /// is false; [`Error::Unusable`] if the GPU cannot be used from MPI's thread.
     ///
     /// # Safety
-    /// As [`Communicator::run`], for memory that MPI accepts. The input of a message stays valid
-    /// until `owner` is dropped.
+    /// The requirements of [`Communicator::run`], with memory that MPI accepts. The input of a
+    /// message stays valid until `owner` is dropped.
     pub unsafe fn run_on_device(
         &self,
         request: &Request<'_>,
@@ -195,8 +196,8 @@ impl Communicator {
         }
     }
 
-    /// Makes a gather of messages, including a message of this process to itself. In both
-    /// implementations, messages accept GPU memory.
+    /// Makes a gather of messages, including one from this process to itself. In both
+    /// implementations, messages can use GPU memory.
     fn gather_by_messages(&self, request: &Request<'_>, bytes: usize) -> Vec<Call> {
         let (input, output) = (request.input, request.output);
         let each = |(at, count)| {
@@ -219,7 +220,7 @@ impl Communicator {
     }
 
     /// # Safety
-    /// As [`Communicator::run`].
+    /// That of [`Communicator::run`].
     unsafe fn send(&self, request: &Request<'_>, to: usize) -> Result<(), Error> {
         let bytes = request.count * request.dtype.size();
         let mut kept = vec![0u8; bytes];
@@ -231,7 +232,7 @@ impl Communicator {
         self.post_send(&own, to, Kept { bytes, _owner: Box::new(kept) })
     }
 
-    /// Sends a message from memory that this crate keeps.
+    /// Sends a message from memory that stays alive until it is delivered.
     fn post_send(&self, request: &Request<'_>, to: usize, kept: Kept) -> Result<(), Error> {
         let from = request.input;
         let call = |(at, bytes)| Call::Send {
@@ -246,7 +247,7 @@ impl Communicator {
     }
 
     /// # Safety
-    /// As [`Communicator::run`].
+    /// That of [`Communicator::run`].
     unsafe fn receive(&self, request: &Request<'_>, from: usize) -> Result<(), Error> {
         let output = request.output;
         let from = int(from);
@@ -261,7 +262,7 @@ impl Communicator {
     }
 
     /// # Safety
-    /// As [`Communicator::run`].
+    /// That of [`Communicator::run`].
     unsafe fn all_reduce(&self, request: &Request<'_>, reduction: Reduction) -> Result<(), Error> {
         let (reduce, size) = (Reduce::new(request.dtype, reduction), request.dtype.size());
         let call = |(at, count)| Call::AllReduce {
@@ -274,15 +275,15 @@ impl Communicator {
     }
 
     /// # Safety
-    /// As [`Communicator::run`].
+    /// That of [`Communicator::run`].
     unsafe fn all_gather(&self, request: &Request<'_>) -> Result<(), Error> {
         let bytes = request.count * request.dtype.size();
         let (input, output) = (request.input, request.output);
         if bytes * self.size() <= piece() {
             return self.calls(request, vec![Call::AllGather { input, output, bytes: int(bytes) }]);
         }
-        // The pieces of a gather are not adjacent in the output, so each rank's part is a
-        // broadcast.
+        // The pieces of a gather are not contiguous in the output, so broadcast each rank's part
+        // separately.
         let mine = self.rank() * bytes;
         // SAFETY: the output holds the parts of all ranks.
         unsafe { std::ptr::copy_nonoverlapping(input, output.add(mine), bytes) };
@@ -297,7 +298,7 @@ impl Communicator {
     }
 
     /// # Safety
-    /// As [`Communicator::run`].
+    /// That of [`Communicator::run`].
     unsafe fn sum_scatter(&self, request: &Request<'_>) -> Result<(), Error> {
         let (reduce, size) = (Reduce::new(request.dtype, Reduction::Sum), request.dtype.size());
         let (input, output) = (request.input, request.output);
@@ -306,8 +307,8 @@ impl Communicator {
             let part = int(part * reduce.lanes);
             return self.calls(request, vec![Call::ReduceScatter { input, output, part, reduce }]);
         }
-        // The pieces of all parts are not adjacent in the input, so each part is reduced to its
-        // rank.
+        // The pieces of all parts are not contiguous in the input, so reduce each part to its rank
+        // separately.
         let parts = (0..self.size()).flat_map(|root| {
             pieces(part, piece() / size).map(move |(at, count)| Call::Reduce {
                 input: input.wrapping_add((root * part + at) * size),
@@ -320,10 +321,10 @@ impl Communicator {
         self.calls(request, parts.collect())
     }
 
-    /// Converts pieces to `float32`, sums them in `float32`, and rounds once.
+    /// Widens pieces to `float32`, sums them in `float32` and rounds once.
     ///
     /// # Safety
-    /// As [`Communicator::run`].
+    /// That of [`Communicator::run`].
     unsafe fn all_sum_of_halves(
         &self,
         request: &Request<'_>,
@@ -343,7 +344,7 @@ impl Communicator {
     }
 
     /// # Safety
-    /// As [`Communicator::run`].
+    /// That of [`Communicator::run`].
     unsafe fn sum_scatter_of_halves(
         &self,
         request: &Request<'_>,
@@ -399,26 +400,26 @@ impl Scratch {
     }
 }
 
-/// Converts a number of elements or a rank to `int`. [`piece`] and MPI ensure that it fits.
+/// Converts a number of elements or a rank. [`piece`] and MPI keep them in range.
 fn int(n: usize) -> c_int {
     c_int::try_from(n).unwrap_or(c_int::MAX)
 }
 
-/// Returns start and length of pieces of at most `most` elements.
+/// Returns the start and length of pieces of at most `most` elements.
 fn pieces(count: usize, most: usize) -> impl Iterator<Item = (usize, usize)> + Clone {
     let most = most.max(1);
     (0..count).step_by(most).map(move |at| (at, most.min(count - at)))
 }
 
-/// Returns start and length of the pieces of a message in bytes. A message without bytes has one
-/// piece.
+/// Returns the pieces of a message's bytes. A message without bytes has one empty piece, because it
+/// is sent too.
 fn message(bytes: usize) -> impl Iterator<Item = (usize, c_int)> {
     let empty = (bytes == 0).then_some((0, 0));
     empty.into_iter().chain(pieces(bytes, piece())).map(|(at, count)| (at, int(count)))
 }
 
 /// # Safety
-/// `input` holds `count` aligned halves.
+/// `input` has `count` aligned 16-bit floats.
 unsafe fn widen(dtype: Dtype, input: *const u8, count: usize, wide: &mut Vec<f32>) {
     wide.resize(count, 0.0);
     // SAFETY: by this function's contract.
@@ -432,7 +433,7 @@ unsafe fn widen(dtype: Dtype, input: *const u8, count: usize, wide: &mut Vec<f32
 }
 
 /// # Safety
-/// `output` has room for the same number of aligned halves.
+/// `output` has room for as many aligned 16-bit floats as `wide` has elements.
 unsafe fn narrow(dtype: Dtype, wide: &[f32], output: *mut u8) {
     // SAFETY: by this function's contract.
     unsafe {

@@ -1,11 +1,11 @@
-//! CUDA's driver, for the MPI thread: an MPI library that reads GPU memory needs a current context
-//! in the calling thread.
+//! CUDA's driver, for the thread of MPI. An MPI library that reads GPU memory needs a current CUDA
+//! context in the thread that calls it.
 
 use libloading::Library;
 use std::ffi::{c_int, c_void};
 use std::path::PathBuf;
 
-/// Variable with a directory that contains the driver's library.
+/// Environment variable with a directory that has the driver's library.
 const FOLDERS: &str = "ULTRAMARINE_CUDA_LIBRARIES";
 const NAME: &str = if cfg!(windows) { "nvcuda.dll" } else { "libcuda.so.1" };
 
@@ -14,8 +14,8 @@ type DeviceGet = unsafe extern "C" fn(*mut c_int, c_int) -> c_int;
 type Retain = unsafe extern "C" fn(*mut *mut c_void, c_int) -> c_int;
 type SetCurrent = unsafe extern "C" fn(*mut c_void) -> c_int;
 
-/// Makes a device's primary context, which other users of the device share, current in the calling
-/// thread. It stays current until the process ends.
+/// Makes the device's primary context, which its other users share, current in the calling thread.
+/// It stays current until the process ends.
 ///
 /// # Errors
 /// A description of the failure.
@@ -31,7 +31,7 @@ pub fn make_current(device: i32) -> Result<(), String> {
             )
         };
         let (mut handle, mut context) = (0, std::ptr::null_mut());
-        // SAFETY: the places are valid.
+        // SAFETY: the pointers are valid for writing.
         unsafe {
             check("cuInit", init(0))?;
             check("cuDeviceGet", get(&raw mut handle, device))?;
@@ -49,7 +49,7 @@ fn open() -> Result<&'static Library, String> {
     let named = std::env::split_paths(&folders).map(|folder| folder.join(NAME));
     let mut failure = String::new();
     for path in named.chain([PathBuf::from(NAME)]) {
-        // SAFETY: the driver's library, which CUDA's backend has opened.
+        // SAFETY: this is the driver's library, which the CUDA backend has opened already.
         match unsafe { Library::new(&path) } {
             Ok(library) => return Ok(Box::leak(Box::new(library))),
             Err(why) => failure = why.to_string(),
@@ -59,7 +59,7 @@ fn open() -> Result<&'static Library, String> {
 }
 
 /// # Safety
-/// The function is of the type `F`, a pointer to a function.
+/// The function has the type `F`, a function pointer.
 unsafe fn function<F: Copy>(driver: &Library, name: &str) -> Result<F, String> {
     // SAFETY: as documented for this function.
     unsafe { driver.get::<F>(name.as_bytes()) }.map(|f| *f).map_err(|why| why.to_string())

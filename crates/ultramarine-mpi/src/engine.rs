@@ -1,9 +1,10 @@
-//! The thread that calls MPI, and the commands that other threads give it.
+//! The state that the thread of MPI shares with other threads, and the commands that they give it.
 //!
-//! The thread starts MPI, posts non-blocking calls of any number of communicators, tests the calls,
-//! and ends MPI. While requests are pending, it yields the processor between tests, and then sleeps
-//! for increasing times, up to [`LONGEST_NAP`]. Thus ranks that share a core, and the program's own
-//! kernels, have priority. Without requests, it sleeps until the next one.
+//! The thread of MPI starts MPI, posts non-blocking calls of any number of communicators, tests
+//! them, and ends MPI. While requests are pending, it first yields the processor between tests and
+//! then sleeps for longer and longer, up to [`LONGEST_NAP`]. This leaves the cores to the program's
+//! own kernels and to other ranks that share them. Without requests it sleeps until the next one
+//! arrives.
 
 use crate::board::{Board, Watched};
 use crate::call::Call;
@@ -17,11 +18,11 @@ use std::time::{Duration, Instant};
 /// The longest sleep between two tests of pending requests.
 pub const LONGEST_NAP: Duration = Duration::from_micros(500);
 
-/// Time between two checks by a waiting thread: of the limit, and of failures that the MPI thread
-/// cannot report.
+/// How often a waiting thread itself checks the limit, and failures that the thread of MPI cannot
+/// report.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// An MPI communicator: its index in the engine's list, and this process's rank.
+/// A communicator of MPI: its index in the engine's list, and this process's rank in it.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
     pub index: usize,
@@ -33,21 +34,21 @@ pub struct Place {
 pub enum Job {
     /// Posts calls, in order.
     Calls(Vec<Call>),
-    /// Posts a message whose memory is kept here until the message is delivered, so that the
-    /// submitting thread need not wait.
+    /// Sends a message. The memory is kept here until the message is delivered, so its submitter
+    /// need not wait.
     Send { calls: Vec<Call>, kept: Kept },
-    /// Makes a GPU's context current. It comes before calls with the GPU's memory.
+    /// Makes a GPU's context current, before calls that use its memory.
     UseDevice(i32),
     /// Divides the communicator.
     Split { color: i32, key: i32 },
-    /// Ends MPI when all other tasks are complete.
+    /// Ends MPI when all other requests are complete.
     Finish,
 }
 
-/// The memory of a message that is not delivered yet. It is released on delivery.
+/// The memory of a message in progress. It is released when the message is delivered.
 pub struct Kept {
     pub bytes: usize,
-    /// Keeps the memory alive until it is dropped.
+    /// The owner of the memory. Dropping it releases the memory.
     pub _owner: Box<dyn Send>,
 }
 
@@ -60,7 +61,7 @@ pub struct Command {
     pub ticket: Arc<Ticket>,
 }
 
-/// The result of a command: a communicator for [`Job::Split`].
+/// The result of a command; for [`Job::Split`], a communicator.
 type Outcome = Result<Option<Place>, Error>;
 
 /// Receives a command's result, for which the submitting thread waits.
@@ -77,7 +78,7 @@ impl Ticket {
         self.changed.notify_all();
     }
 
-    /// Returns the result, if it arrives within `time`.
+    /// Waits for the result for at most this time.
     pub fn wait_for(&self, time: Duration) -> Option<Outcome> {
         let outcome = lock(&self.outcome);
         let waited = self.changed.wait_timeout_while(outcome, time, |outcome| outcome.is_none());
@@ -85,14 +86,14 @@ impl Ticket {
     }
 }
 
-/// Ends all processes by MPI. Any thread may call it.
+/// Ends all processes through MPI. Any thread may call it.
 pub trait Ends: Send + Sync {
     /// `MPI_Abort`: ends the job's processes.
     fn abort(&self, code: i32);
 }
 
 /// The state that all threads share: the queue of commands for the thread of MPI, the [`Board`],
-/// and whether MPI can still be used.
+/// and flags that say if MPI can still be used.
 pub struct Engine {
     pub board: Board,
     /// The id of the process that started MPI.
@@ -102,12 +103,12 @@ pub struct Engine {
     finished: AtomicBool,
     /// Set to make the MPI thread stop calling MPI.
     pub stop: AtomicBool,
-    /// Set once the MPI thread has stopped calling MPI.
+    /// True once the thread of MPI makes no more calls.
     pub stopped: AtomicBool,
     thread: OnceLock<ThreadId>,
-    /// Set once MPI runs, if MPI can use GPU memory.
+    /// True if MPI can read and write GPU memory. It is set when MPI runs.
     pub device_memory: AtomicBool,
-    /// True if a GPU's context is current in the MPI thread.
+    /// True if a GPU's context is current in the thread of MPI.
     pub uses_device: AtomicBool,
     /// Set once MPI runs.
     pub ends: OnceLock<Box<dyn Ends>>,
@@ -130,15 +131,15 @@ impl Engine {
         }
     }
 
-    /// Fails in a forked child, after MPI has ended, and after a failure.
+    /// Returns an error in a forked child, after the end of MPI and after a failure.
     pub fn usable(&self) -> Result<(), Error> {
         self.here()?;
         self.board.usable()?;
         if self.finished.load(Ordering::Acquire) { Err(Error::Finished) } else { Ok(()) }
     }
 
-    /// Fails in a forked child. It takes no lock, because another thread of the parent may have
-    /// held the lock.
+    /// Returns an error in a forked child. Takes no lock, because another thread of the parent may
+    /// have held it.
     pub fn here(&self) -> Result<(), Error> {
         let child = std::process::id();
         if child == self.process {
@@ -147,7 +148,7 @@ impl Engine {
         Err(Error::Forked { parent: self.process, child })
     }
 
-    /// Submits a task.
+    /// Gives a job to the thread of MPI.
     pub fn submit(&self, comm: Place, job: Job, description: &str) -> (Arc<Ticket>, Watched) {
         let ticket = Arc::new(Ticket::default());
         let watched = self.board.watch(description);
@@ -164,7 +165,7 @@ impl Engine {
         (ticket, watched)
     }
 
-    /// Submits a task, and waits for its result up to the limit.
+    /// Gives a job to the thread of MPI and waits for its result, until the limit.
     pub fn run(&self, comm: Place, job: Job, description: &str) -> Outcome {
         self.usable()?;
         let (ticket, watched) = self.submit(comm, job, description);
@@ -175,7 +176,7 @@ impl Engine {
     pub fn wait(&self, ticket: &Ticket, watched: Watched) -> Outcome {
         loop {
             let left = self.board.left(watched).unwrap_or(LOOK);
-            // After the limit has passed, wait for a short time before the check.
+            // If the limit has just passed, check it after a short wait.
             let time = left.clamp(Duration::from_millis(1), LOOK);
             if let Some(outcome) = ticket.wait_for(time) {
                 return outcome;
@@ -194,12 +195,12 @@ impl Engine {
         self.thread.get() == Some(&std::thread::current().id())
     }
 
-    /// Marks the calling thread as the MPI thread.
+    /// Marks the calling thread as that of MPI.
     pub fn enter(&self) {
         let _ = self.thread.set(std::thread::current().id());
     }
 
-    /// Notes that MPI has ended: later tasks, and tasks in the queue, fail.
+    /// Called when MPI has ended: later jobs fail, and so do those that are queued.
     pub fn finish(&self) {
         let mut queue = lock(&self.queue);
         self.finished.store(true, Ordering::Release);
@@ -209,24 +210,24 @@ impl Engine {
         }
     }
 
-    /// Takes the tasks in the queue.
+    /// Takes the queued jobs.
     pub fn take(&self) -> VecDeque<Command> {
         std::mem::take(&mut *lock(&self.queue))
     }
 
-    /// Sleeps until a task arrives. If a time is given, no longer than that.
+    /// Sleeps until a job arrives; if a time is given, for at most that time.
     pub fn sleep(&self, time: Option<Duration>) {
         let queue = lock(&self.queue);
         let idle =
             |queue: &mut VecDeque<Command>| queue.is_empty() && !self.stop.load(Ordering::Acquire);
-        // Both return with the lock, even if another thread panicked.
+        // Both return with the lock, even if another thread has panicked.
         match time {
             Some(time) => drop(self.arrived.wait_timeout_while(queue, time, idle)),
             None => drop(self.arrived.wait_while(queue, idle)),
         }
     }
 
-    /// Makes the MPI thread stop calling MPI, and waits until it has.
+    /// Asks the thread of MPI to make no more calls, and waits until it has stopped.
     pub fn halt(&self, time: Duration) -> bool {
         self.stop.store(true, Ordering::Release);
         drop(lock(&self.queue));
@@ -239,7 +240,7 @@ impl Engine {
     }
 }
 
-/// Locks a mutex, even if another thread panicked, because the data is consistent between two
+/// Locks a mutex, even if another thread has panicked, because the data stay consistent between two
 /// steps.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())

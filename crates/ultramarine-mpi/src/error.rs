@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use thiserror::Error as ThisError;
 
-/// An error of this crate. Its text describes the failure and the remedy.
+/// An error of this crate. Its text says what failed and what to do.
 #[derive(Clone, Debug, ThisError)]
 #[non_exhaustive]
 pub enum Error {
@@ -23,9 +23,9 @@ pub enum Error {
         call: &'static str,
         /// The rank of this process in the communicator.
         rank: usize,
-        /// The caller's description of the request.
+        /// The request, as its caller described it.
         description: String,
-        /// The text of MPI.
+        /// MPI's own message.
         text: String,
     },
     /// A message was shorter or longer than its receiver expected.
@@ -34,22 +34,20 @@ pub enum Error {
          Give the shape and dtype that the sender has"
     )]
     Length {
-        /// The caller's description of the request.
+        /// The request, as its caller described it.
         description: String,
         /// The sender.
         from: usize,
-        /// Bytes of the message. It may be "more than N", because MPI does not report the number
-        /// for longer messages.
+        /// Bytes of the message; "more than N" if MPI does not report the length.
         sent: String,
         /// Bytes that the receiver has room for.
         expected: usize,
     },
-    /// A request exceeded the time limit. MPI is no longer used, and the process ends its job when
-    /// it exits.
+    /// A request took longer than the limit. MPI is given up, and the process ends its job when it
+    /// exits.
     #[error("{0}")]
     Timeout(Arc<str>),
-    /// The use of MPI was stopped because of another request's failure while this request was
-    /// running.
+    /// MPI was given up because of another request's failure while this request was in progress.
     #[error("MPI was given up while this request was under way: {0}")]
     Abandoned(Arc<str>),
     /// An earlier failure leaves MPI in an unknown state.
@@ -66,7 +64,7 @@ pub enum Error {
         /// This process.
         child: u32,
     },
-    /// MPI has already ended, because the process is exiting, or by another user of MPI.
+    /// MPI has already ended, by this process's exit or by another user of MPI.
     #[error(
         "MPI has ended in this process. Run collectives before the program exits or calls MPI_Finalize"
     )]
@@ -74,8 +72,8 @@ pub enum Error {
 }
 
 impl Error {
-    /// Returns true if MPI may still use a request's input or output. The memory then has to stay
-    /// allocated until the process ends.
+    /// Returns true if MPI may still write to a request's output or read its input. The memory then
+    /// has to stay allocated until the process ends.
     pub fn keeps_memory(&self) -> bool {
         matches!(self, Error::Timeout(_) | Error::Abandoned(_) | Error::Mpi { .. })
     }

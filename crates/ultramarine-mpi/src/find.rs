@@ -1,14 +1,14 @@
-//! Finds the MPI library.
+//! Finding the MPI library.
 //!
-//! The first of these that exists is used:
+//! The candidates, in this order:
 //!
-//! 1. the file named by `ULTRAMARINE_MPI_LIBRARY` (or by `MLX_MPI_LIBNAME`, which `mlx.launch`
-//!    sets)
-//! 2. a library that the process has already loaded (mpi4py)
-//! 3. the implementation whose launcher started the process
-//! 4. Open MPI, then MPICH, by the system's search
+//! 1. the file that `ULTRAMARINE_MPI_LIBRARY` names (or `MLX_MPI_LIBNAME`, which `mlx.launch`
+//!    sets);
+//! 2. a library that the process has loaded already (for example, by mpi4py);
+//! 3. the implementation whose launcher started the process;
+//! 4. Open MPI, then MPICH, in the system's search path.
 //!
-//! Two implementations in one process would have functions of the same names, so at most one is
+//! Two implementations in one process would have functions with the same names, so at most one is
 //! opened.
 
 use crate::error::Error;
@@ -21,7 +21,7 @@ use std::sync::Mutex;
 /// An MPI library that was found on this machine.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// Its file, if the system reports it, otherwise the name by which it was opened.
+    /// The library's file, if the system reports it; otherwise the name by which it was opened.
     pub path: PathBuf,
     /// Its binary interface.
     pub flavour: Flavour,
@@ -36,7 +36,7 @@ pub(crate) struct Opened {
     pub found: Found,
 }
 
-/// Variables that name the library. The first one that is set is used.
+/// Environment variables that name the library. The first one that is set is used.
 const VARIABLES: [&str; 2] = ["ULTRAMARINE_MPI_LIBRARY", "MLX_MPI_LIBNAME"];
 
 /// Names of the libraries, by implementation.
@@ -50,16 +50,16 @@ const NAMES: [(Flavour, &[&str]); 2] = [
     (Flavour::Mpich, &["libmpi.12.dylib", "/opt/homebrew/lib/libmpi.12.dylib"]),
 ];
 
-/// Finds an MPI library, without starting it.
+/// Finds an MPI library, without starting MPI.
 ///
 /// # Errors
-/// [`Error::NotFound`] if there is none; [`Error::Unusable`] if it is not the one whose launcher
-/// started this process, or not an MPI library.
+/// [`Error::NotFound`] if there is none. [`Error::Unusable`] if the file is no MPI library, or
+/// belongs to another implementation than the launcher that started this process.
 pub fn find() -> Result<Found, Error> {
     open().map(|opened| opened.found)
 }
 
-/// Finds the library and opens it. Each call returns the same library.
+/// Finds and opens the library. Each call returns the same one.
 pub(crate) fn open() -> Result<Opened, Error> {
     static OPENED: Mutex<Option<Opened>> = Mutex::new(None);
     let mut opened = OPENED.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -80,7 +80,8 @@ pub(crate) fn open() -> Result<Opened, Error> {
     Ok(made)
 }
 
-/// Processes of a launcher can find each other only through the launcher's implementation.
+/// Checks that a library belongs to the launcher's implementation, because processes of a launcher
+/// can only find each other through this implementation.
 fn suits(found: &Found, launcher: Option<&Launcher>) -> Result<(), Error> {
     let Some(Launcher { flavour: Some(wanted), size, mark }) = launcher else { return Ok(()) };
     if *wanted == found.flavour || *size == 1 {
@@ -145,23 +146,24 @@ fn by_search(launcher: Option<&Launcher>) -> Result<Opened, Error> {
 enum Failure {
     /// The system cannot open it.
     Missing(String),
-    /// Not an MPI library, or one with another binary interface.
+    /// The file is no MPI library, or has an unknown binary interface.
     Foreign(String),
 }
 
-/// Opens a library. If `loaded`, only a library that the process has already loaded.
+/// Opens a library. If `loaded` is true, opens it only if the process has loaded it already.
 #[cfg(unix)]
 fn load(name: &str, loaded: bool) -> Result<Opened, Failure> {
     use libloading::os::unix::{Library as Unix, RTLD_GLOBAL, RTLD_LOCAL, RTLD_NOW};
     let open = |flags| {
-        // SAFETY: constructors of a system's library run; MPI's do nothing before MPI_Init.
+        // SAFETY: constructors of an installed library run. Those of MPI do nothing before
+        // MPI_Init.
         unsafe { Unix::open(Some(name), flags) }.map(Library::from).map_err(|error| {
             let source = std::error::Error::source(&error);
             Failure::Missing(source.map_or_else(|| error.to_string(), ToString::to_string))
         })
     };
     let mut library = open(RTLD_NOW | RTLD_LOCAL | if loaded { libc::RTLD_NOLOAD } else { 0 })?;
-    // SAFETY: the symbol's address alone is asked for.
+    // SAFETY: only the symbol's address is taken.
     let has = |name: &CStr| unsafe { library.get::<*const ()>(name.to_bytes_with_nul()) }.is_ok();
     let flavour = match (has(c"MPI_Init_thread"), has(c"ompi_mpi_comm_world")) {
         (false, _) => return Err(Failure::Foreign("it is no MPI library".to_owned())),
@@ -176,12 +178,12 @@ fn load(name: &str, loaded: bool) -> Result<Opened, Failure> {
         )));
     }
     if flavour == Flavour::OpenMpi {
-        // Open it globally, because its components are opened later, and look for the library's
+        // Open the library globally: its components are opened later and look for the library's
         // symbols among the global ones.
         library = open(RTLD_NOW | RTLD_GLOBAL)?;
     }
     let path = file(&library).unwrap_or_else(|| PathBuf::from(name));
-    // Never close it, because MPI registers exit handlers.
+    // The library is never closed, because MPI registers exit handlers.
     let library = Box::leak(Box::new(library));
     Ok(Opened { library, found: Found { path, flavour, version } })
 }
@@ -191,7 +193,7 @@ fn load(_: &str, _: bool) -> Result<Opened, Failure> {
     Err(Failure::Missing("MPI is supported on Linux and macOS alone".to_owned()))
 }
 
-/// Name and version, from MPI's own text.
+/// Returns name and version, parsed from MPI's own text.
 #[cfg_attr(not(unix), allow(dead_code))]
 fn version(library: &Library) -> String {
     type Function = unsafe extern "C" fn(*mut c_char, *mut c_int) -> c_int;
@@ -211,14 +213,14 @@ fn version(library: &Library) -> String {
     words.join(" ").replace("MPICH Version: ", "MPICH ")
 }
 
-/// The file that holds a library's code.
+/// Returns the file that contains a library's code.
 #[cfg(unix)]
 fn file(library: &Library) -> Option<PathBuf> {
     use std::os::unix::ffi::OsStrExt;
-    // SAFETY: the address alone is used.
+    // SAFETY: only the address is used.
     let symbol = unsafe { library.get::<*const libc::c_void>(b"MPI_Init_thread\0") }.ok()?;
     let mut info = std::mem::MaybeUninit::<libc::Dl_info>::zeroed();
-    // SAFETY: dladdr fills `info` where it returns other than 0.
+    // SAFETY: dladdr fills `info` if it returns a value other than 0.
     let name = unsafe {
         if libc::dladdr(*symbol, info.as_mut_ptr()) == 0 {
             return None;

@@ -1,4 +1,4 @@
-//! MPI launchers, and the environment variables that they set.
+//! MPI launchers, recognised by the environment variables that they set.
 
 /// The binary interface of an MPI implementation. A program that was compiled for one cannot use
 /// the other.
@@ -25,15 +25,15 @@ pub struct Launcher {
     /// The implementation that its processes have to load. `None` if both are possible (Slurm with
     /// PMIx).
     pub flavour: Option<Flavour>,
-    /// Number of processes.
+    /// The number of processes.
     pub size: usize,
-    /// The environment variable that identifies the launcher, with its value, such as
+    /// The environment variable by which the launcher was recognised, with its value, such as
     /// `OMPI_COMM_WORLD_SIZE=4`.
     pub mark: String,
 }
 
-/// Returns the MPI launcher that started this process, from the environment. `None` if the process
-/// was started alone.
+/// Returns the MPI launcher that started this process, according to the environment. Returns `None`
+/// if no launcher started it.
 pub fn launcher() -> Option<Launcher> {
     from(|name| std::env::var(name).ok())
 }
@@ -44,7 +44,7 @@ fn from(variable: impl Fn(&str) -> Option<String>) -> Option<Launcher> {
         let size = text.trim().parse().ok().filter(|size| *size > 0)?;
         Some(Launcher { flavour, size, mark: format!("{name}={text}") })
     };
-    // Slurm's own launcher speaks PMI and PMIx with either implementation.
+    // Slurm's own launcher supports PMI and PMIx, with either implementation.
     let slurm = variable("SLURM_STEP_ID").is_some();
     found("OMPI_COMM_WORLD_SIZE", Some(Flavour::OpenMpi))
         .or_else(|| found("PMI_SIZE", (!slurm).then_some(Flavour::Mpich)))

@@ -1,17 +1,16 @@
-//! This crate's reductions, for `MPI_Op_create`.
+//! This crate's own reductions, for `MPI_Op_create`.
 //!
-//! MPI's predefined reductions are used only for sums of 32 and 64 bits, because the others differ
-//! between implementations: Open MPI 4.1 saturates sums of 8 and 16 bits, MPICH 4.0 compares
-//! unsigned numbers as signed, there is no sum of bools, and whether a maximum keeps a NaN depends
-//! on the order of ranks. This crate's reductions follow the core's `add`, `maximum` and `minimum`,
-//! and do not depend on the order of their operands, so that all ranks get bitwise identical
-//! results.
+//! MPI's predefined reductions are used only for sums of 32 and 64 bits, because other reductions
+//! differ between implementations: Open MPI 4.1 saturates sums of 8 and 16 bits, MPICH 4.0 compares
+//! unsigned numbers as signed ones, bools have no sum, and it depends on the order of ranks if a
+//! NaN survives a maximum. The reductions here follow `add`, `maximum` and `minimum` of the core.
+//! Their results do not depend on the order of operands, so that they are bitwise identical on all
+//! ranks.
 
 use crate::dtype::Dtype;
 use std::ffi::{c_int, c_void};
 
-/// `MPI_User_function`: an operand, an operand that receives the result, the number of elements,
-/// and the datatype.
+/// The type `MPI_User_function`: operand, operand and result, number of elements, datatype.
 pub type UserFunction = unsafe extern "C" fn(*mut c_void, *mut c_void, *mut c_int, *mut c_void);
 
 /// The reductions.
@@ -23,7 +22,7 @@ pub enum Reduction {
 }
 
 /// # Safety
-/// `a` and `b` hold `*n` elements each, and need no alignment.
+/// `a` and `b` have `*n` elements each, which need not be aligned.
 unsafe fn each<T: Copy>(a: *mut c_void, b: *mut c_void, n: *mut c_int, f: impl Fn(T, T) -> T) {
     let (a, b) = (a.cast::<T>(), b.cast::<T>());
     // SAFETY: by this function's contract. MPI's own scratch memory may be unaligned.
@@ -39,28 +38,28 @@ macro_rules! reductions {
     ($($name:ident $dtype:ident $reduction:ident $t:ty: $f:expr;)*) => {
         $(
             /// # Safety
-            /// The arguments are those that MPI passes.
+            /// The arguments are those with which MPI calls a reduction.
             unsafe extern "C" fn $name(a: *mut c_void, b: *mut c_void, n: *mut c_int, _: *mut c_void) {
                 // SAFETY: MPI gives `*n` elements of the size of its datatype, which is that of `T`.
                 unsafe { each::<$t>(a, b, n, $f) }
             }
         )*
 
-        /// All, in the order of [`index`].
+        /// All functions, in the order of [`index`].
         pub const ALL: &[UserFunction] = &[$($name),*];
 
         const KEYS: &[(Dtype, Reduction)] = &[$((Dtype::$dtype, Reduction::$reduction)),*];
     };
 }
 
-/// Returns the index in [`ALL`]. `None` if MPI's own sum is used.
+/// Returns the index in [`ALL`]; `None` if MPI's own sum is used.
 pub fn index(dtype: Dtype, reduction: Reduction) -> Option<usize> {
     KEYS.iter().position(|key| *key == (dtype, reduction))
 }
 
-/// Compares floats by their bits, as signed integers. For negative numbers the bits grow in the
-/// wrong direction, which an exclusive or corrects, so -0 is below +0. NaN of either sign is placed
-/// beyond the infinity of the side that wins.
+/// Maximum and minimum of floats, by comparing their bits as signed integers. Bits of negative
+/// numbers are in the reverse order, which the exclusive or corrects, so -0 is below +0. A NaN of
+/// either sign sorts beyond the infinities, on the side that wins.
 macro_rules! float_by_bits {
     ($max:ident $min:ident $bits:ty, $signed:ty, $infinity:expr) => {
         fn $max(x: $bits, y: $bits) -> $bits {
@@ -85,7 +84,8 @@ float_by_bits!(max_bf16 min_bf16 u16, i16, 0x7f80);
 float_by_bits!(max_f32 min_f32 u32, i32, 0x7f80_0000);
 float_by_bits!(max_f64 min_f64 u64, i64, 0x7ff0_0000_0000_0000);
 
-/// By real part, then imaginary part; NaN if a part of either is NaN.
+/// Compares by real part, then by imaginary part. The result is NaN if a part of either number is
+/// NaN.
 fn complex(x: [f32; 2], y: [f32; 2], x_wins: bool) -> [f32; 2] {
     let nan = |z: [f32; 2]| z[0].is_nan() | z[1].is_nan();
     let bits = |z: [f32; 2]| z.map(f32::to_bits);
@@ -93,7 +93,7 @@ fn complex(x: [f32; 2], y: [f32; 2], x_wins: bool) -> [f32; 2] {
         (true, false) => x,
         (false, true) => y,
         (true, true) => std::cmp::max_by_key(x, y, |z| bits(*z)),
-        // Zeros of different signs are equal, so compare their bits.
+        // Zeros of both signs are equal, so compare their bits.
         (false, false) if x == y => std::cmp::max_by_key(x, y, |z| bits(*z)),
         (false, false) => {
             if x_wins {

@@ -12,31 +12,32 @@ use std::ffi::c_int;
 use std::sync::{Arc, Mutex, Once, OnceLock};
 use std::time::Duration;
 
-/// State of MPI. The first [`world`] that finds a library sets it.
+/// The state of MPI. The first [`world`] that finds a library sets it.
 static ENGINE: OnceLock<Arc<Engine>> = OnceLock::new();
 
-/// Exit status of a job that this crate ends.
+/// The exit status of a job that this crate ends.
 const STATUS: i32 = 1;
 
-/// Starts MPI once per process, and returns the communicator of all processes of the job. Each call
-/// returns the same communicator. All processes have to call it, because the start of MPI waits for
-/// them.
+/// Starts MPI and returns the communicator of all processes of the job. MPI is started only once in
+/// a process, and each call returns the same communicator. All processes have to call this
+/// function, because the start of MPI waits for them.
 ///
-/// A process that no launcher started is alone. [`launcher`](crate::launcher()) detects this
-/// without starting MPI, for which Open MPI would start a daemon.
+/// A process that no launcher started is the only process of its job.
+/// [`launcher`](crate::launcher()) detects this without starting MPI, for which Open MPI would
+/// start a daemon.
 ///
-/// If another part of the process (mpi4py) has started MPI, it is used, and that part has to end
+/// If another part of the process (mpi4py) has started MPI, it is used, and this part has to end
 /// it. Otherwise MPI ends when the process exits, or by [`finalize`].
 ///
 /// # Errors
-/// As [`find`](crate::find); [`Error::Unusable`] if MPI cannot be started, or if another part
-/// started it with a thread level other than `MPI_THREAD_MULTIPLE`; [`Error::Argument`] if
-/// `ULTRAMARINE_DISTRIBUTED_TIMEOUT` is not a number of seconds; [`Error::Timeout`] if the start
-/// takes longer than that.
+/// Those of [`find`](crate::find). [`Error::Unusable`] if MPI cannot be started, or if another part
+/// of the process started it with a thread level other than `MPI_THREAD_MULTIPLE`.
+/// [`Error::Argument`] if `ULTRAMARINE_DISTRIBUTED_TIMEOUT` is not a number of seconds.
+/// [`Error::Timeout`] if the start takes longer than that.
 pub fn world() -> Result<Communicator, Error> {
     static WORLD: Mutex<Option<Result<Communicator, Error>>> = Mutex::new(None);
     if let Some(engine) = ENGINE.get() {
-        // Another thread of the parent may hold the lock.
+        // Check this first, because another thread of the parent may hold the lock.
         engine.here()?;
     }
     let mut world = lock(&WORLD);
@@ -44,7 +45,7 @@ pub fn world() -> Result<Communicator, Error> {
         return world.clone();
     }
     let limit = board::limit()?;
-    // If the library is missing, the program may name one before it tries again.
+    // Do not cache a failure: the program may name a missing library before it tries again.
     let opened = find::open()?;
     needs_remote_shell(&opened)?;
     let made = start(limit, opened);
@@ -52,8 +53,8 @@ pub fn world() -> Result<Communicator, Error> {
     made
 }
 
-/// Checks for a remote shell. Without it, Open MPI 4 ends a process that is alone, although its
-/// daemon does not need a remote shell in this case.
+/// Open MPI 4 ends a process without a launcher if it finds no remote shell for its daemon,
+/// although the daemon does not need one. This returns an error instead.
 fn needs_remote_shell(opened: &find::Opened) -> Result<(), Error> {
     let found = &opened.found;
     if found.flavour != Flavour::OpenMpi || !found.version.starts_with("Open MPI v4.") {
@@ -92,7 +93,7 @@ fn start(limit: Option<Duration>, opened: find::Opened) -> Result<Communicator, 
     let (engine_, ticket_) = (engine.clone(), ticket.clone());
     let body = move || {
         let find::Opened { library, found } = opened;
-        // SAFETY: the flavour says which handles the library has.
+        // SAFETY: the flavour determines the library's type of handles.
         unsafe {
             match found.flavour {
                 Flavour::OpenMpi => worker::serve::<Address>(engine_, library, &found, &ticket_),
@@ -110,8 +111,9 @@ fn start(limit: Option<Duration>, opened: find::Opened) -> Result<Communicator, 
     Ok(Communicator::new(engine, place.ok_or_else(none)?))
 }
 
-/// Sets the time limit for requests of this process (`None`: no limit). Until it is called, the
-/// limit is that of `ULTRAMARINE_DISTRIBUTED_TIMEOUT`, which also applies to the start of MPI.
+/// Sets the longest time that a request of this process may take; `None` means no limit. Without
+/// this call the limit is that of `ULTRAMARINE_DISTRIBUTED_TIMEOUT`, which also applies to the
+/// start of MPI.
 ///
 /// # Errors
 /// [`Error::Argument`] before [`world`], or for a limit of zero.
@@ -127,10 +129,10 @@ pub fn set_timeout(limit: Option<Duration>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Ends MPI after delivering all messages, and waits for the other ranks. After a failure it ends
-/// the job instead, because other ranks may be waiting for this one. Without MPI, and at a second
-/// call, it does nothing. It runs at exit. A program that has to end MPI earlier, such as before
-/// mpi4py does, calls it itself.
+/// Ends MPI after all messages are delivered, and waits for the other ranks. After a failure it
+/// ends the job instead, because the other ranks may wait for this one. Without MPI, and at a
+/// second call, it does nothing. It is called at exit. A program that has to end MPI earlier, for
+/// example before mpi4py does, calls it itself.
 pub fn finalize() {
     let Some(engine) = ENGINE.get() else { return };
     if engine.here().is_err() || engine.is_own_thread() {
@@ -162,8 +164,8 @@ pub fn finalize() {
     }
 }
 
-/// Makes the process end its job when it exits, instead of waiting for other ranks, which may be
-/// waiting for it. For programs that exit with a failure. Without MPI it does nothing.
+/// Makes the process end its job when it exits, instead of waiting for other ranks, which may wait
+/// for this one. It is for programs that exit because of a failure. Without MPI it does nothing.
 pub fn abort_at_exit(reason: &str) {
     if let Some(engine) = ENGINE.get()
         && engine.usable().is_ok()
@@ -172,8 +174,8 @@ pub fn abort_at_exit(reason: &str) {
     }
 }
 
-/// Ends all processes of the job with this exit status. It writes the reason to standard error,
-/// with this process's rank. Without MPI it ends only this process.
+/// Ends all processes of the job with this exit status. The reason is written to standard error,
+/// with this process's rank. Without MPI, only this process ends.
 pub fn abort(status: i32, reason: &str) -> ! {
     if let Some(engine) = ENGINE.get().filter(|engine| engine.usable().is_ok()) {
         engine.board.give_up(reason);
@@ -186,7 +188,7 @@ pub fn abort(status: i32, reason: &str) -> ! {
 
 fn end_job(engine: &Engine, why: &str) {
     if engine.board.is_expired() {
-        // Other ranks that wait reach their limits now, and write their own reports.
+        // Wait, because other ranks may reach their limits now, and write reports of their own.
         std::thread::sleep(Duration::from_secs(1));
     }
     end(engine, STATUS, why.lines().next().unwrap_or_default());
@@ -199,12 +201,13 @@ fn end(engine: &Engine, status: i32, why: &str) {
         return;
     }
     board::say(&format!("{} ends the job: {why}", engine.board.place()));
-    // Do not wait for a thread that hangs in MPI.
+    // Do not wait longer for a thread that hangs in MPI.
     engine.halt(Duration::from_secs(2));
     if let Some(ends) = engine.ends.get() {
         ends.abort(status);
     }
-    // MPI hangs in its start, or its MPI_Abort has returned. Buffered output is written; other handlers of the exit are left out.
+    // MPI hangs in its start, or its MPI_Abort has returned. Write buffered output, but skip the
+    // other exit handlers.
     // SAFETY: both may be called at exit.
     unsafe {
         #[cfg(unix)]
@@ -214,6 +217,6 @@ fn end(engine: &Engine, status: i32, why: &str) {
 }
 
 extern "C" fn at_exit() {
-    // A panic would abort the process, which is about to exit anyway.
+    // A panic must not leave the exit handler. Ignore it, because the process is ending.
     let _ = std::panic::catch_unwind(finalize);
 }

@@ -1,4 +1,4 @@
-//! Requests: one collective or message over host memory.
+//! Requests. A request is one collective or message over host memory.
 
 use crate::dtype::Dtype;
 use crate::error::Error;
@@ -6,17 +6,19 @@ use crate::error::Error;
 /// The kind of a collective or message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Sum over all ranks; logical or for bools. The output has as many elements as the input.
+    /// Sum over all ranks; for bools, the logical or. The output has as many elements as the input.
     AllSum,
-    /// Maximum over all ranks, or NaN if any rank has NaN. The output has as many elements as the
+    /// Maximum over all ranks; NaN if any rank has a NaN. The output has as many elements as the
     /// input.
     AllMax,
-    /// Minimum over all ranks, or NaN if any rank has NaN. The output has as many elements as the
+    /// Minimum over all ranks; NaN if any rank has a NaN. The output has as many elements as the
     /// input.
     AllMin,
-    /// Concatenated inputs of all ranks. The output has `size` times the elements of the input.
+    /// The inputs of all ranks, one after the other. The output has `size` times the elements of
+    /// the input.
     AllGather,
-    /// Part `rank` of the sum over all ranks. The output has 1/`size` of the elements of the input.
+    /// Part `rank` of the sum over all ranks. The output has the elements of the input divided by
+    /// `size`.
     SumScatter,
     /// Sends a message to a rank. There is no output.
     Send {
@@ -31,7 +33,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Returns the name of the operation for users.
+    /// Returns the name, as users know it.
     pub const fn name(self) -> &'static str {
         match self {
             Kind::AllSum => "all_sum",
@@ -52,18 +54,19 @@ pub struct Request<'a> {
     pub kind: Kind,
     /// Element type of input and output.
     pub dtype: Dtype,
-    /// Packed elements, aligned to their size. May dangle if there are none.
+    /// The packed elements, aligned to their size. The pointer may dangle if there are no elements.
     pub input: *const u8,
-    /// Memory for the result, with the alignment of the input. It must not overlap the input.
+    /// Memory for the result, with the alignment of the input. It does not overlap the input.
     pub output: *mut u8,
-    /// Number of elements of the input. For [`Kind::Receive`], of the output.
+    /// The number of elements of the input; for [`Kind::Receive`], of the output.
     pub count: usize,
-    /// Text for reports and errors, such as `all_sum(float32, (4, 8)), the 3rd of its group`.
+    /// A description for reports and errors, such as `all_sum(float32, (4, 8)), the 3rd of its
+    /// group`.
     pub description: &'a str,
 }
 
 impl Request<'_> {
-    /// Checks all that can be checked without the other ranks.
+    /// Checks everything that can be checked without the other ranks.
     pub(crate) fn validate(&self, size: usize) -> Result<(), Error> {
         let what = self.kind.name();
         if let Kind::Send { to: peer } | Kind::Receive { from: peer } = self.kind

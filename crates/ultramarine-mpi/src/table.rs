@@ -1,16 +1,15 @@
-//! MPI's functions and predefined objects, for both binary interfaces.
+//! MPI's functions and predefined objects, for the two binary interfaces.
 //!
-//! The C declarations of the functions are the same in both interfaces. The interfaces differ in
-//! the size of handles (`MPI_Comm`, `MPI_Op`, ...) and in the values of predefined objects.
-//! Therefore a single table, [`Functions`], is generic over the handle, and each interface has its
-//! own [`Constants`].
+//! The functions have the same C declarations in both. The interfaces differ in the size of handles
+//! (`MPI_Comm`, `MPI_Op`, ...) and in the values of predefined objects. So one table,
+//! [`Functions`], is generic over the handle, and each interface has its own [`Constants`].
 
 use crate::error::Error;
 use crate::operations::{self, UserFunction};
 use libloading::Library;
 use std::ffi::{CStr, c_char, c_int, c_void};
 
-/// Status of a received message: 20 bytes in MPICH, 24 in Open MPI.
+/// The status of a received message: 20 bytes in MPICH, 24 in Open MPI.
 pub type Status = [u64; 8];
 
 /// The thread level at which any thread may call MPI at any time.
@@ -30,7 +29,7 @@ pub trait Handle: Copy + Send + Sync + PartialEq + 'static {
 #[repr(transparent)]
 pub struct Address(*mut c_void);
 
-// SAFETY: an address of MPI's object, which MPI alone reads.
+// SAFETY: the address of an MPI object, which only MPI reads.
 unsafe impl Send for Address {}
 // SAFETY: as above.
 unsafe impl Sync for Address {}
@@ -38,7 +37,7 @@ unsafe impl Sync for Address {}
 /// Predefined MPI objects: communicators, datatypes, operations.
 pub struct Constants<H> {
     pub world: H,
-    /// The communicator of this process only.
+    /// The communicator with only this process.
     pub own: H,
     pub errors_return: H,
     pub sum: H,
@@ -64,10 +63,10 @@ unsafe impl<H: Handle> Sync for Constants<H> {}
 impl Handle for Address {
     const ZERO: Self = Address(std::ptr::null_mut());
 
-    /// In Open MPI, the objects are data of the library.
+    /// Open MPI's predefined objects are data of the library.
     fn constants(library: &Library) -> Result<Constants<Self>, Error> {
         let object = |name: &CStr| {
-            // SAFETY: the address is taken, nothing is read.
+            // SAFETY: only the address is taken, and nothing is read.
             unsafe { address(library, name) }.map(Address)
         };
         Ok(Constants {
@@ -91,7 +90,7 @@ impl Handle for Address {
 impl Handle for c_int {
     const ZERO: Self = 0;
 
-    /// The values in MPICH's `mpi.h`, which are fixed by its binary interface.
+    /// The values of MPICH's `mpi.h`, which are part of its binary interface.
     fn constants(_: &Library) -> Result<Constants<Self>, Error> {
         Ok(Constants {
             world: 0x4400_0000,
@@ -132,10 +131,10 @@ macro_rules! functions {
         }
 
         impl<H: Handle> Functions<H> {
-            /// Looks the functions up in a library.
+            /// Looks up the functions in a library.
             ///
             /// # Safety
-            /// The library is MPI with handles of the type `H`, and stays open.
+            /// The library is an MPI library with handles of the type `H`, and stays open.
             pub unsafe fn load(library: &Library) -> Result<Self, Error> {
                 Ok(Functions {
                     $($field: {
@@ -191,8 +190,8 @@ functions! {
     get_count c"MPI_Get_count" (In, H, Int);
 }
 
-/// A binary interface of MPI: its functions, predefined objects and, once MPI runs, operations made
-/// by this crate.
+/// A binary interface of MPI: its functions, its predefined objects and, once MPI runs, this
+/// crate's own reductions.
 pub struct Table<H> {
     pub functions: Functions<H>,
     pub constants: Constants<H>,
@@ -201,7 +200,7 @@ pub struct Table<H> {
 
 impl<H: Handle> Table<H> {
     /// # Safety
-    /// As [`Functions::load`].
+    /// That of [`Functions::load`].
     pub unsafe fn load(library: &Library) -> Result<Self, Error> {
         // SAFETY: as documented for this function.
         let functions = unsafe { Functions::load(library) }?;
@@ -220,7 +219,7 @@ impl<H: Handle> Table<H> {
         Ok(())
     }
 
-    /// Returns MPI's text for an error code, or `Ok` for success.
+    /// Returns MPI's text for an error code; `Ok` for success.
     pub fn check(&self, code: c_int) -> Result<(), String> {
         if code == 0 {
             return Ok(());
@@ -234,7 +233,7 @@ impl<H: Handle> Table<H> {
         Err(text.to_string_lossy().trim().to_owned())
     }
 
-    /// Returns true for the error that a message is longer than its receiver's memory.
+    /// Returns true if the error means that a message is longer than its receiver's memory.
     pub fn is_truncation(&self, code: c_int) -> bool {
         let mut class = 0;
         // SAFETY: a code of this library.
@@ -242,7 +241,7 @@ impl<H: Handle> Table<H> {
         code != 0 && class == self.constants.truncate
     }
 
-    /// Reads a flag by an MPI function.
+    /// Reads a flag through one of MPI's functions.
     pub fn flag(&self, function: unsafe extern "C" fn(Int) -> c_int) -> bool {
         let mut flag = 0;
         // SAFETY: MPI_Initialized and MPI_Finalized may be called at any time.

@@ -1,5 +1,5 @@
-//! The main function of the MPI thread. It takes commands from the engine (`engine.rs`), posts them
-//! as non-blocking calls, and completes them. No other thread calls MPI, except for `MPI_Abort`.
+//! The thread of MPI: it takes commands from the engine (`engine.rs`), posts them as non-blocking
+//! calls, and completes them. It is the only thread that calls MPI, except for `MPI_Abort`.
 
 use crate::board;
 use crate::call::Call;
@@ -15,16 +15,17 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// Variable that overrides MPI's report about support for CUDA memory: 0 or 1.
+/// Environment variable that overrides MPI's report about CUDA memory: 0 or 1.
 const DEVICE_MEMORY: &str = "ULTRAMARINE_MPI_DEVICE_MEMORY";
 
-/// Limit on the bytes of undelivered messages. Above it, a sender waits.
+/// If more bytes of undelivered messages than this are kept, a sender waits.
 const KEPT: usize = 1 << 30;
 
-/// If a test takes longer than this, it has moved data, and the next test follows at once.
+/// If a test of a request works for longer than this, it has moved data, and the next test follows
+/// at once.
 const BUSY: Duration = Duration::from_micros(4);
 
-/// Limit on consecutive tests without yielding the processor.
+/// The most tests in a row without yielding the processor.
 const MOST_RUN: u32 = 100;
 
 struct Aborts<H: Handle> {
@@ -43,19 +44,19 @@ impl<H: Handle> Ends for Aborts<H> {
 struct Active<H> {
     command: Command,
     calls: Vec<(Call, H)>,
-    /// Bytes of the message that this crate keeps for MPI.
+    /// Bytes of the message that are kept for MPI.
     kept: usize,
-    /// Words that are exchanged before a split.
+    /// The words that the exchange before a split fills.
     words: Vec<u64>,
 }
 
-/// The state of the MPI thread.
+/// The state of the thread.
 struct Worker<H: Handle> {
     engine: Arc<Engine>,
     table: Table<H>,
     comms: Vec<H>,
     active: Vec<Active<H>>,
-    /// True if this crate has started MPI and therefore ends it.
+    /// True if this crate has started MPI, and so has to end it.
     owns: bool,
     kept: usize,
     finish: Option<Command>,
@@ -104,7 +105,7 @@ fn start<H: Handle>(
     let mut level = 0;
     if owns {
         let none = std::ptr::null_mut();
-        // SAFETY: MPI has not been started; it takes no arguments of the program.
+        // SAFETY: MPI has not been started. It gets no arguments of the program.
         let code = unsafe {
             (table.functions.init_thread)(
                 none,
@@ -113,7 +114,7 @@ fn start<H: Handle>(
                 &raw mut level,
             )
         };
-        // Any thread level is sufficient, because only this thread calls MPI.
+        // Any thread level suffices, because only this thread calls MPI.
         table.check(code).map_err(failed("MPI_Init_thread"))?;
     } else {
         // SAFETY: MPI runs.
@@ -133,8 +134,8 @@ fn start<H: Handle>(
     // SAFETY: MPI runs; all processes come here.
     let code = unsafe { (table.functions.comm_dup)(world, &raw mut comm) };
     table.check(code).map_err(failed("MPI_Comm_dup"))?;
-    // Make MPI return errors instead of ending the process. MPI assigns errors without a
-    // communicator to the first two; mpi4py sets this too.
+    // Make MPI return errors instead of ending the process. MPI attributes errors without a
+    // communicator to the first two communicators, whose error handlers mpi4py may have set.
     let all = [comm, world, table.constants.own];
     for comm in &all[..if owns { 3 } else { 1 }] {
         // SAFETY: as above.
@@ -163,15 +164,15 @@ fn start<H: Handle>(
     Ok((Worker { engine, table, comms, active, owns, kept: 0, finish: None }, place))
 }
 
-/// Returns true if MPI accepts addresses of CUDA memory, according to MPI's report or the variable
-/// that overrides it.
+/// Returns true if MPI accepts addresses of CUDA memory. MPI's own report counts, unless the
+/// environment variable overrides it.
 fn takes_device_memory(library: &Library) -> bool {
     match std::env::var(DEVICE_MEMORY).as_deref().map(str::trim) {
         Ok("1") => return true,
         Ok("0") => return false,
         _ => {}
     }
-    // Open MPI's and MPICH's have one name and type.
+    // Open MPI and MPICH have the same name and type for it.
     // SAFETY: an extension without arguments, which may be called once MPI runs.
     unsafe {
         library
@@ -183,13 +184,13 @@ fn takes_device_memory(library: &Library) -> bool {
 /// Returns the processor time of this thread.
 fn thread_time() -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the clock of the calling thread, and a place for its time.
+    // SAFETY: the clock of the calling thread, and a pointer that is valid for writing the time.
     unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
     let whole = Duration::from_secs(time.tv_sec.try_into().unwrap_or(0));
     whole + Duration::from_nanos(time.tv_nsec.try_into().unwrap_or(0))
 }
 
-/// Returns this process's place in a communicator.
+/// Returns the rank of this process in a communicator, and the communicator's size.
 fn place<H: Handle>(table: &Table<H>, comm: H, index: usize) -> Result<Place, String> {
     let (mut rank, mut size) = (0, 0);
     // SAFETY: MPI runs.
@@ -221,8 +222,8 @@ impl<H: Handle> Worker<H> {
             let completed = self.poll();
             let now = Instant::now();
             let slow = now - start > BUSY;
-            // A test may yield the processor to other threads, so only the thread's processor time
-            // is meaningful.
+            // A test may yield the processor to other threads, so only the thread's own processor
+            // time counts.
             let busy = slow && worked.is_some_and(|worked| thread_time() - worked > BUSY);
             if completed || busy {
                 eager = eager.max(now + Duration::from_millis(1));
@@ -241,18 +242,17 @@ impl<H: Handle> Worker<H> {
                 engine.board.expire();
             }
             if let Some(error) = engine.board.abandoned() {
-                // No further tests follow, so that MPI writes nothing to memory after its owners
-                // were notified.
+                // No more tests are made, so that nothing is written to memory whose owner was told
+                // that its request failed.
                 for active in self.active.drain(..) {
                     active.command.ticket.complete(Err(error.clone()));
-                    // MPI may still read or write this memory.
+                    // Leak the memory, because MPI may still read or write it.
                     std::mem::forget((active.command, active.words));
                 }
                 continue;
             }
             if slow && !warm {
-                // The first test after a sleep finds cold caches, so only the next one is
-                // meaningful.
+                // The first test after a nap runs with cold caches, so only the next one counts.
                 warm = true;
                 continue;
             }
@@ -272,7 +272,7 @@ impl<H: Handle> Worker<H> {
         engine.stopped.store(true, Ordering::Release);
     }
 
-    /// Posts a command's calls. Returns the time for which they are tested without sleeping.
+    /// Posts a command's calls. Returns how long to test them without sleeping.
     fn begin(&mut self, command: Command) -> Duration {
         if let Err(error) = self.engine.board.usable()
             && !matches!(command.job, Job::Finish)
@@ -299,8 +299,8 @@ impl<H: Handle> Worker<H> {
                 return Duration::ZERO;
             }
             Job::Split { .. } => {
-                // MPI_Comm_split blocks. Let all ranks meet first, so that it blocks only while it
-                // works.
+                // MPI_Comm_split blocks. All ranks first meet here, so that it blocks only for the
+                // time that it needs itself.
                 words = vec![0u64; command.comm.size + 1];
                 let buffer = words.as_mut_ptr().cast::<u8>();
                 let input = buffer.wrapping_add(8 * command.comm.size);
@@ -316,7 +316,8 @@ impl<H: Handle> Worker<H> {
         let bytes: usize = calls.iter().map(Call::bytes).sum();
         for call in calls {
             let mut request = H::ZERO;
-            // SAFETY: the submitter keeps the memory until the ticket is complete, and as the contract says after failures.
+            // SAFETY: the submitter keeps the memory until the ticket is complete, and after
+            // failures as the contract requires.
             let code = unsafe { call.post(&self.table, comm, &mut request) };
             if let Err(text) = self.table.check(code) {
                 let error = self.failure(&command, &call, text);
@@ -335,7 +336,7 @@ impl<H: Handle> Worker<H> {
         Duration::from_millis(1) + Duration::from_nanos(4 * bytes as u64)
     }
 
-    /// Tests all requests once. Returns true if a request is complete.
+    /// Tests all requests once. Returns true if one is complete.
     fn poll(&mut self) -> bool {
         let mut completed = false;
         let mut i = 0;
@@ -410,15 +411,14 @@ impl<H: Handle> Worker<H> {
         Error::Mpi { call: call.name(), rank, description, text }
     }
 
-    /// Stops the use of MPI after an error of MPI, because MPI's state is unknown, and other ranks
-    /// may be waiting for this one.
+    /// After MPI's own failures its state is unknown, and other ranks may wait for this one.
     fn give_up(&self, error: &Error) {
         if matches!(error, Error::Mpi { .. }) {
             self.engine.board.give_up(&error.to_string());
         }
     }
 
-    /// Passes a command's result on.
+    /// Passes a command's result on to its submitter.
     fn complete(&mut self, active: Active<H>, outcome: Result<(), Error>) {
         let Active { command, calls, kept, words, .. } = active;
         self.kept -= kept;
@@ -434,11 +434,11 @@ impl<H: Handle> Worker<H> {
             Err(error) => {
                 self.give_up(&error);
                 if matches!(command.job, Job::Send { .. }) {
-                    // The submitting thread may have ended.
+                    // The submitter may no longer wait, so report the error here.
                     board::say(&format!("{}: {error}", self.engine.board.place()));
                 }
                 command.ticket.complete(Err(error));
-                // Other calls of the command may still be running.
+                // Leak the memory, because other calls of the command may still be in progress.
                 std::mem::forget((command, calls, words));
             }
         }
@@ -466,7 +466,7 @@ impl<H: Handle> Worker<H> {
         }
     }
 
-    /// Ends MPI, unless another part of the process has to.
+    /// Ends MPI, unless another part of the process has to do that.
     fn finish(&mut self, command: &Command) {
         self.engine.board.remove(command.watched);
         let healthy = self.engine.board.broken().is_none();
