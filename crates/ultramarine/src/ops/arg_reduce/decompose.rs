@@ -1,11 +1,11 @@
-//! Positions of extremes, by comparisons with the extreme.
+//! Decompositions of `argmin` and `argmax`: they compare the elements with the extreme value.
 
 use crate::ops::rules::decomposition::{Candidates, Decompose, numbered, wider};
 use crate::ops::{arg_reduce::ArgReduce, reduce::Reduce, rules::builders::bin, select::where_};
 use crate::{array::Array, dtype::Dtype, error::Result, scalar::Scalar, shape};
 use ultramarine_abi::schema::{arg_reduce, binary, reduce};
 
-/// Candidates for an index of an extreme.
+/// Candidates for the index of an extreme (smallest or largest) element.
 pub(crate) fn candidates(of: &ArgReduce, d: &Decompose<'_>, candidates: &mut Candidates) {
     let x = &d.inputs[0];
     let wide = wider(x.dtype()).or((x.dtype() == Dtype::Bool).then_some(Dtype::Int32));
@@ -17,7 +17,7 @@ pub(crate) fn candidates(of: &ArgReduce, d: &Decompose<'_>, candidates: &mut Can
     }
 }
 
-/// The smallest of the positions at which the extreme is, or a NaN.
+/// The smallest position at which the element equals the extreme value or is NaN.
 fn first_extreme(of: &ArgReduce, x: &Array) -> Result<Array> {
     let code = if of.code == arg_reduce::ARGMIN { reduce::MIN } else { reduce::MAX };
     let axes = 1 << of.axis;

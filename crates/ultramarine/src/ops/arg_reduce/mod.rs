@@ -1,4 +1,4 @@
-//! Where the extremes are.
+//! Indices of the smallest and largest elements.
 
 mod decompose;
 
@@ -34,9 +34,9 @@ impl Array {
         }
     }
 
-    /// Returns the index of the smallest element along `axis`, or in the flattened array for `..`:
-    /// uint32. Of equal elements the first counts; a NaN counts before all numbers.
-    /// [`KeepDims`](crate::KeepDims) keeps the axis.
+    /// Returns the index of the smallest element along `axis`, or in the flattened array for `..`, as uint32. Among
+    /// equal elements the first one is returned; a NaN precedes all numbers. [`KeepDims`](crate::KeepDims) keeps the
+    /// axis.
     ///
     /// # Errors
     /// [`crate::Error::Index`] for an axis out of range, [`crate::Error::Value`] for an empty array.
@@ -62,7 +62,7 @@ impl Array {
 }
 
 attributes! {
-    /// Index of an extreme along an axis, which stays with size 1.
+    /// Index of an extreme along an axis, which is kept with size 1.
     #[derive(Clone, Debug)]
     pub(crate) struct ArgReduce {
         /// A code of [`arg_reduce`].
@@ -72,7 +72,7 @@ attributes! {
 }
 
 impl ArgReduce {
-    /// The index in another array.
+    /// Applies the operation to `a`.
     pub fn of(&self, a: &Array) -> Array {
         let mut shape = Shape::from_slice(a.shape());
         shape[self.axis] = 1;

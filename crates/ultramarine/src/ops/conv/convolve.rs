@@ -33,9 +33,9 @@ attributes! {
 use Role::{Input, Output, Weight};
 
 attributes! {
-    /// The operation: the tensor of a role from those of the two others, in the order of the roles, all of one floating
-    /// dtype. Output `p` meets tap `k` of the kernel at `p * stride - low + k * kernel_dilation` of the dilated input,
-    /// beyond whose ends are zeros.
+    /// The operation: computes the tensor of a role from those of the two others, which are given in the order of the
+    /// roles. All have one floating dtype. Output `p` meets tap `k` of the kernel at `p * stride - low + k *
+    /// kernel_dilation` of the dilated input, which is zero beyond its ends.
     #[derive(Clone, Debug)]
     pub(crate) struct Convolve {
         pub result: Role,
@@ -65,33 +65,33 @@ pub(super) fn join(a: &Array, axis: usize) -> Result<Array> {
     a.reshape(&shape)
 }
 
-/// Joins axis `from` with axis `axis` of the rest, within each of the `groups` equal parts of the latter.
+/// Joins axis `from` with axis `axis` of the other axes, within each of the `groups` equal parts of `axis`.
 fn join_within(a: &Array, from: usize, axis: usize, groups: usize) -> Result<Array> {
     let a = split(&a.moveaxis(from as isize, axis as isize)?, axis + 1, groups)?;
     join(&join(&a.swapaxes(axis as isize, axis as isize + 1)?, axis)?, axis)
 }
 
-/// Undoes [`join_within`]: the axis of `parts` is `axis`.
+/// Undoes [`join_within`]. The axis of `parts` becomes axis `axis`.
 fn split_within(a: &Array, axis: usize, parts: usize, groups: usize) -> Result<Array> {
     let a = split(&split(a, axis, groups)?, axis + 1, parts)?;
     join(&a.swapaxes(axis as isize, axis as isize + 1)?, axis + 1)
 }
 
-/// The sizes that a mapped axis multiplies, by the roles that have it.
+/// The sizes that a mapped axis multiplies, named by the roles that have it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mapped {
-    /// More images of the batch: input and output have it.
+    /// More images in the batch: input and output have the axis.
     Images,
-    /// More filters of each group: weight and output.
+    /// More filters in each group: weight and output have the axis.
     Filters,
-    /// More channels of each group: input and weight.
+    /// More channels in each group: input and weight have the axis.
     Channels,
-    /// More groups: all.
+    /// More groups: all three tensors have the axis.
     Groups,
 }
 
 impl Mapped {
-    /// The axis of a role's tensor that gets longer.
+    /// The axis of a role's tensor that the mapped axis is merged into.
     fn axis(self, role: Role) -> usize {
         match (self, role) {
             (Mapped::Images, _) | (Mapped::Filters | Mapped::Groups, Weight) => 0,
@@ -99,7 +99,7 @@ impl Mapped {
         }
     }
 
-    /// True if the axis has the numbers of one group after those of another.
+    /// True if the axis lists the elements of one group after those of another.
     fn is_grouped(self, role: Role) -> bool {
         match self {
             Mapped::Images | Mapped::Groups => false,
@@ -108,7 +108,7 @@ impl Mapped {
         }
     }
 
-    /// A role's tensor with the mapped axis `from` joined with the one that gets longer.
+    /// A role's tensor after the mapped axis `from` was merged into the axis [`Mapped::axis`].
     fn merged(self, role: Role, a: &Array, from: usize, groups: usize) -> Result<Array> {
         let axis = self.axis(role);
         match self.is_grouped(role) {
@@ -177,7 +177,7 @@ impl Rules for Convolve {
         let ([n, .., c], [o, .., of_group], [m, .., p]) = (input, weight, output) else {
             return false;
         };
-        // Positions, which are sums of these.
+        // The positions below are sums of these extents.
         let extent = |size: usize, step: i64| (step as i128 * (size as i128 - 1)).unsigned_abs();
         let near = |i: usize| {
             let steps = [self.input_dilation[i], self.kernel_dilation[i], self.stride[i]];
@@ -214,7 +214,7 @@ impl Rules for Convolve {
 
     fn vjp(&self, v: &Vjp<'_>) -> Result<Cotangents> {
         let roles = self.operands();
-        // The cotangent takes the result's place; the operations take their operands in the order of the roles.
+        // The cotangent takes the place of the result. The operations take their operands in the order of the roles.
         let cotangent = |i: usize| {
             let other = (roles[1 - i], &v.primals[1 - i]);
             let mut pair = [other, (self.result, v.cotangent)];

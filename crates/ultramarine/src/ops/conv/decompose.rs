@@ -1,4 +1,4 @@
-//! Convolutions: all windows as the rows of a matrix, times the weights.
+//! Decompositions of convolutions: all windows become the rows of a matrix, which is multiplied by the weights.
 
 use crate::array::Array;
 use crate::error::{Result, ensure};
@@ -12,7 +12,7 @@ use crate::ops::{
 use crate::shape::{self, Shape, contiguous_strides};
 use smallvec::smallvec;
 
-/// Most elements of the windows that are written out.
+/// Largest number of elements that the matrix of windows may have.
 const MAX_WINDOWS: usize = 1 << 28;
 
 /// Runs the convolution of an input and a weight, with these outputs along the spatial axes.
@@ -23,8 +23,8 @@ fn sizes(shape: &[usize]) -> [usize; 3] {
     [shape[1], shape[2], shape[3]]
 }
 
-/// Candidates for a convolution or a gradient of one: a gradient as a convolution, in a wider dtype, as a product of
-/// matrices.
+/// Candidates for a convolution or its gradients. A gradient runs as a convolution, in a wider dtype, or as a matrix
+/// product.
 pub(crate) fn candidates(of: &Convolve, d: &Decompose<'_>, candidates: &mut Candidates) {
     let [a, b] = d.inputs else { return };
     let run: Run = |of, x, w, output| {
@@ -45,7 +45,8 @@ pub(crate) fn candidates(of: &Convolve, d: &Decompose<'_>, candidates: &mut Cand
     }
 }
 
-/// A convolution, or a gradient as one; see Dumoulin and Visin, A guide to convolution arithmetic for deep learning (2016).
+/// Runs a convolution, or a gradient as a convolution; see Dumoulin and Visin, A guide to convolution arithmetic for
+/// deep learning (2016).
 fn as_convolution(of: &Convolve, a: &Array, b: &Array, shape: &[usize], run: Run) -> Result<Array> {
     match of.result {
         Role::Output => run(of, a, b, sizes(shape)),
@@ -54,7 +55,8 @@ fn as_convolution(of: &Convolve, a: &Array, b: &Array, shape: &[usize], run: Run
     }
 }
 
-/// The gradient by the input: of the cotangent, dilated by the strides, with the reversed kernel.
+/// The gradient with respect to the input: the cotangent, dilated by the strides, is convolved with the reversed
+/// kernel.
 fn to_input(of: &Convolve, w: &Array, ct: &Array, input: [usize; 3], run: Run) -> Result<Array> {
     let kernel = sizes(w.shape());
     let back = Convolve {
@@ -67,12 +69,13 @@ fn to_input(of: &Convolve, w: &Array, ct: &Array, input: [usize; 3], run: Run) -
         flip: !of.flip,
         precision: of.precision,
     };
-    // Filters and channels change places within each group.
+    // Swap filters and channels within each group.
     let w = split(w, 0, of.groups)?.swapaxes(1, 5)?;
     run(&back, ct, &join(&w, 0)?, input)
 }
 
-/// The gradient by the weight: of the input with the cotangent, strides and dilations exchanged.
+/// The gradient with respect to the weight: the input is convolved with the cotangent. Strides and dilations are
+/// exchanged.
 fn to_weight(of: &Convolve, x: &Array, ct: &Array, kernel: [usize; 3], run: Run) -> Result<Array> {
     let back = Convolve {
         result: Role::Output,
@@ -84,15 +87,15 @@ fn to_weight(of: &Convolve, x: &Array, ct: &Array, kernel: [usize; 3], run: Run)
         flip: false,
         precision: of.precision,
     };
-    // The batch is what is summed over, so it takes the channels' place.
+    // The sum runs over the batch, so the batch becomes the channel axis.
     let x = join(&split(x, 4, of.groups)?.swapaxes(0, 5)?, 4)?;
     let order = |a: &Array| a.transpose_axes([4, 1, 2, 3, 0]);
     let out = order(&run(&back, &x, &order(ct)?, kernel)?)?;
     if of.flip { out.flip([1, 2, 3]) } else { Ok(out) }
 }
 
-/// The input as windows see it along `axis`: dilated, and `length` elements from the first one
-/// of the first window on.
+/// The input as the windows read it along `axis`: dilated, and cut to `length` elements from the start of the first
+/// window.
 fn seen(of: &Convolve, x: &Array, i: usize, length: usize) -> Result<Array> {
     let axis = 1 + i;
     let widths = |axis: usize, low: i64, high: i64| {
@@ -113,7 +116,7 @@ fn seen(of: &Convolve, x: &Array, i: usize, length: usize) -> Result<Array> {
         shape[axis] = n * by;
         x = gaps.reshape(&shape)?;
     }
-    // Gaps behind the last element are more zeros.
+    // Dilation would leave a gap behind the last element too: count it as more zeros.
     let n = x.shape()[axis] as i64;
     let low = of.low[i];
     let (first, last) = ((-low).clamp(0, n), (length as i64 - low).clamp(0, n));

@@ -1,5 +1,5 @@
-//! Convolutions in all forms: checks, defaults and padding. Each is one operation over three spatial axes (fewer are axes
-//! of size 1).
+//! Convolutions in all forms: checks, defaults and padding. Each form is one operation over three spatial axes. If
+//! there are fewer, the missing axes have size 1.
 
 pub(crate) mod convolve;
 mod decompose;
@@ -15,19 +15,19 @@ use num_complex::Complex32;
 use options::Convolution;
 use smallvec::SmallVec;
 
-/// Part of the full convolution that [`convolve`] returns, for operands of n >= m elements. The
-/// modes are those of `numpy.convolve`.
+/// Part of the full convolution that [`convolve`] returns, for operands of n and m elements, n >= m. The modes are
+/// those of `numpy.convolve`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConvolveMode {
     /// All: n + m - 1 elements.
     Full,
-    /// The middle: n elements.
+    /// The middle n elements.
     Same,
     /// Where the operands overlap completely: n - m + 1 elements.
     Valid,
 }
 
-/// Numbers in an error, shown as a tuple of Python.
+/// Numbers in an error message, printed as a Python tuple.
 struct List<'a>(&'a [i64]);
 
 impl std::fmt::Display for List<'_> {
@@ -46,7 +46,7 @@ fn spread(list: &[i64], default: i64, n: usize) -> SmallVec<[i64; 3]> {
     }
 }
 
-/// Checks ranks, dtype and channels; gives the number of spatial axes.
+/// Checks ranks, dtype and channels. Returns the number of spatial axes.
 fn check(x: &Array, w: &Array, groups: i64) -> Result<usize> {
     [x, w].into_iter().try_for_each(|a| a.computable("conv"))?;
     ensure!(
@@ -224,7 +224,8 @@ fn general(x: &Array, w: &Array, how: &Convolution) -> Result<Array> {
     made.of(&x.astype(dtype), &w.astype(dtype), &outputs)?.reshape(&out)
 }
 
-/// Options as a convolution along `N` axes takes them: a list that is left out, or has one number, is of `N`.
+/// Options as a convolution along `N` axes takes them: an empty list, or a list of one number, becomes a list of `N`
+/// numbers.
 fn along<const N: usize>(how: &Convolution) -> Convolution {
     let all = |list: &[i64], default| spread(list, default, N).to_vec();
     Convolution {

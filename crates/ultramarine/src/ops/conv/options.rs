@@ -1,7 +1,7 @@
 //! Options of convolutions.
 
-/// How a convolution places its windows, and what it does besides: what is not set has its default. Sizes are one number for
-/// all spatial axes, or one for each.
+/// Where a convolution places its windows, and its other options. Options that are not set have their defaults. Sizes
+/// are one number for all spatial axes, or one number for each axis.
 ///
 /// ```
 /// use ultramarine::{Array, Convolution, Dtype, conv2d};
@@ -12,21 +12,23 @@
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Convolution {
-    /// From window to window; 1 by default.
+    /// Distance between windows; 1 by default.
     pub stride: Vec<i64>,
-    /// Zeros before the first element; negative: elements that are left out. 0 by default.
+    /// Zeros before the first element. A negative number leaves out elements instead. 0 by default.
     pub padding_low: Vec<i64>,
-    /// Zeros behind the last element; negative: elements that are left out. 0 by default.
+    /// Zeros after the last element. A negative number leaves out elements instead. 0 by default.
     pub padding_high: Vec<i64>,
-    /// From tap to tap of the kernel; 1 by default.
+    /// Distance between the taps of the kernel; 1 by default.
     pub kernel_dilation: Vec<i64>,
-    /// From element to element of the input, with zeros between them; 1 by default. Not of transposed convolutions.
+    /// Distance between the elements of the input, with zeros inserted between them; 1 by default. Transposed
+    /// convolutions do not accept it.
     pub input_dilation: Vec<i64>,
-    /// Elements that the output has more, at its end; 0 by default. Of transposed convolutions only.
+    /// Additional elements at the end of the output; 0 by default. Only transposed convolutions accept it.
     pub output_padding: Vec<i64>,
-    /// Groups of channels, each of which goes to a group of the outputs; 1 by default.
+    /// Number of groups of channels. Each group of input channels produces one group of outputs. 1 by default.
     pub groups: i64,
-    /// Reverse the kernel along its spatial axes: a convolution as signal processing has it. Not of transposed convolutions.
+    /// Reverses the kernel along its spatial axes, as the convolution of signal processing does. Transposed
+    /// convolutions do not accept it.
     pub flip: bool,
 }
 
@@ -58,16 +60,16 @@ macro_rules! setters {
                 }
             )*
 
-            /// Sets the number of groups of channels; 1 by default. Input and output channels must
-            /// both be multiples of it. As many groups as channels make a depthwise convolution.
+            /// Sets the number of groups of channels; 1 by default. The numbers of input and output channels must both
+            /// be multiples of it. As many groups as channels make a depthwise convolution.
             #[must_use]
             pub fn groups(mut self, groups: impl TryInto<i64>) -> Self {
                 self.groups = number(groups);
                 self
             }
 
-            /// Sets whether the kernel is reversed along its spatial axes; false by default, which
-            /// is a cross-correlation, as in other libraries of neural networks.
+            /// Sets whether the kernel is reversed along its spatial axes. The default is false, which computes a
+            /// cross-correlation, as other libraries for neural networks do.
             #[must_use]
             pub fn flip(mut self, flip: bool) -> Self {
                 self.flip = flip;
@@ -87,7 +89,7 @@ setters! {
     output_padding "padding of the output" [output_padding];
 }
 
-/// The default.
+/// The default options.
 impl From<()> for Convolution {
     fn from((): ()) -> Self {
         Convolution::default()
@@ -105,7 +107,7 @@ impl From<&Convolution> for Convolution {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sizes(Vec<i64>);
 
-/// A size that no array has stays that.
+/// Sizes that do not fit i64 are clamped, because no array has them.
 fn number(size: impl TryInto<i64>) -> i64 {
     size.try_into().unwrap_or(i64::MAX)
 }

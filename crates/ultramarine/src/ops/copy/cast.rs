@@ -9,15 +9,16 @@ use smallvec::smallvec;
 use ultramarine_abi::{fused::family, schema::op};
 
 impl Array {
-    /// Returns the array converted to `dtype`; itself if it has that dtype. Floats to integers
-    /// truncate; complex to real drops the imaginary part; to bool any value but 0 is true. Storage
-    /// dtypes ([`Dtype::is_storage`]) are converted by way of float32; an element of
-    /// `float4_e2m1fn_x2` holds two numbers, so the last axis changes its size (a 0-d array gets
-    /// the shape (2)).
+    /// Returns the array converted to `dtype`, or the array itself if it has that dtype. Converting
+    /// floats to integers truncates; converting complex to real drops the imaginary part;
+    /// converting to bool gives true for every value but 0. Storage dtypes ([`Dtype::is_storage`])
+    /// are converted through float32. An element of `float4_e2m1fn_x2` holds two numbers, so its
+    /// last axis changes size (a 0-d array gets the shape (2)).
     ///
-    /// The result is an array and no `Result`, as for [`Array::zeros_like`], [`Array::contiguous`]
-    /// and [`Array::stop_gradient`]: every conversion between dtypes with arithmetic is possible.
-    /// The remaining failures, those of [`Array::try_astype`], come at evaluation.
+    /// The function returns an array instead of a `Result`, as [`Array::zeros_like`],
+    /// [`Array::contiguous`] and [`Array::stop_gradient`] do, because every conversion between
+    /// dtypes with arithmetic is possible. The remaining errors, those of [`Array::try_astype`],
+    /// are reported at evaluation.
     ///
     /// ```
     /// use ultramarine::{Array, Dtype};
@@ -30,11 +31,11 @@ impl Array {
             .unwrap_or_else(|error| Array::failed(error, Shape::from_slice(self.shape()), dtype))
     }
 
-    /// Converts as [`Array::astype`] does, with errors at once instead of at evaluation.
+    /// Converts as [`Array::astype`] does, but reports errors at once instead of at evaluation.
     ///
     /// # Errors
-    /// [`Error::Value`](crate::Error::Value) when numbers do not come in pairs for
-    /// `float4_e2m1fn_x2`, or the array is on another accelerator than the scope's stream.
+    /// [`Error::Value`](crate::Error::Value) if the last axis has an odd number of elements for
+    /// `float4_e2m1fn_x2`, or if the array is on another accelerator than the scope's stream.
     pub fn try_astype(&self, dtype: Dtype) -> Result<Array> {
         if self.dtype() == dtype {
             return Ok(self.clone());

@@ -1,4 +1,4 @@
-//! Conversions.
+//! Decompositions of conversions between dtypes.
 
 use crate::ops::rules::builders::{bin, like};
 use crate::ops::rules::decomposition::{
@@ -30,8 +30,8 @@ pub(crate) fn candidates(d: &Decompose<'_>, candidates: &mut Candidates) {
         let re = x.astype(Dtype::Float32);
         candidates.add(complex(&re, &re.zeros_like()));
     }
-    // Halves convert from and to everything by way of float32, and narrow integers by way
-    // of int32: truncated to their low bits, or grown by their sign.
+    // float16 and bfloat16 convert from and to every dtype through float32. Narrow integers convert
+    // through int32: they are truncated to their low bits, or sign-extended.
     for between in [wider(from), wider(to)].into_iter().flatten() {
         if between != from && between != to && !(from.is_complex() || to.is_complex()) {
             candidates.add(Ok(x.astype(between).astype(to)));
@@ -44,8 +44,8 @@ pub(crate) fn candidates(d: &Decompose<'_>, candidates: &mut Candidates) {
     }
 }
 
-/// Floats to unsigned integers by way of the signed ones: what does not fit them is
-/// converted less 2^(w-1), with the highest bit flipped.
+/// Converts floats to unsigned integers through the signed ones. Values beyond the signed range are
+/// reduced by 2^(w-1) before the conversion, and get the highest bit flipped after it.
 fn unsigned(x: &Array, signed: Dtype, to: Dtype) -> Result<Array> {
     let width = 8 * signed.size();
     let limit = like(x, 2f64.powi(width as i32 - 1));

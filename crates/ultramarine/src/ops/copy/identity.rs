@@ -1,5 +1,5 @@
-//! Identities: what transforms see (the stand-in of a traced argument, and
-//! `stop_gradient`), a check at evaluation, and an order of it.
+//! Identity operations: the stand-in for a traced argument, `stop_gradient`, a check at evaluation, and an ordering of
+//! evaluations.
 
 use crate::error::{Error, Result};
 use crate::graph::tracing::Tracing;
@@ -9,7 +9,7 @@ use crate::{array::Array, arrays::Arrays, backend::Exec, dtype::Dtype, shape::Sh
 use smallvec::smallvec;
 
 impl Array {
-    /// A node where the array is: it does nothing that a device would be chosen for.
+    /// A node on the array's own device. The node does no work, so there is no reason to choose a device for it.
     fn itself(&self, kind: Identity) -> Array {
         let inputs = std::iter::once(self.node().clone()).collect();
         let shape = Shape::from_slice(self.shape());
@@ -17,7 +17,7 @@ impl Array {
         Array::from_node(Node::new(kind.into(), inputs, shape, self.dtype(), place))
     }
 
-    /// Returns the same array, as a constant for derivatives.
+    /// Returns the same array, which derivatives treat as a constant.
     ///
     /// ```
     /// use ultramarine::{Array, transforms::grad};
@@ -29,15 +29,15 @@ impl Array {
         self.itself(Identity::StopGradient)
     }
 
-    /// The same array, whose evaluation fails when `count` (0-d) is above `rows`: what is
-    /// known only then of the updates of a mask.
+    /// Returns the same array. Its evaluation fails if `count` (0-d) is above `rows`. It checks a mask's updates,
+    /// because the number of updates needed is known only at evaluation.
     pub(crate) fn enough(&self, count: &Array, rows: usize) -> Array {
         let count = count.astype(Dtype::Int32);
         let kind = Identity::Enough { rows };
         Array::of(kind, &[self, &count], Shape::from_slice(self.shape()), self.dtype())
     }
 
-    /// A node of its own for a transform to start from.
+    /// Wraps the array in a node of its own, from which a transform starts.
     pub(crate) fn traced(&self, tracing: &Tracing) -> Array {
         let inputs = std::iter::once(self.node().clone()).collect();
         let shape = Shape::from_slice(self.shape());
@@ -45,15 +45,14 @@ impl Array {
         Array::from_node(Node::argument(tracing, op, inputs, shape, self.dtype(), place))
     }
 
-    /// The same array, which no trace sees: derivatives of what is made of it are none of the
-    /// transforms' that are under way.
+    /// The same array, hidden from all traces: transforms in progress get no derivatives of its results.
     pub(crate) fn untraced(&self) -> Array {
         let copy = self.itself(Identity::Traced);
         copy.node().leave_trace();
         copy
     }
 
-    /// The same array, which has its value only when `others` have theirs.
+    /// The same array, which is evaluated only after `others`.
     pub(crate) fn after(&self, others: impl Arrays) -> Array {
         let inputs =
             std::iter::once(self).chain(others.borrowed()).map(|a| a.node().clone()).collect();
@@ -63,9 +62,8 @@ impl Array {
     }
 }
 
-/// Returns the same arrays, which have their values only when all of `dependencies` have theirs. So
-/// operations with effects, or with large memory, can be ordered. Derivatives flow through to
-/// `inputs`, none to `dependencies`.
+/// Returns the same arrays, which are evaluated only after all of `dependencies`. It orders operations that have
+/// effects, or that need much memory. Derivatives flow to `inputs`, but not to `dependencies`.
 pub fn depends(inputs: impl Arrays, dependencies: impl Arrays) -> Vec<Array> {
     inputs.borrowed().into_iter().map(|x| x.after(&dependencies)).collect()
 }
@@ -78,20 +76,21 @@ attributes! {
         Traced,
         /// A barrier to derivatives.
         StopGradient,
-        /// Has a second operand, the rows that are wanted of the first, which has so many.
+        /// Has a second operand: the number of rows wanted of the first operand, which has `rows` rows.
         Enough {
-            /// Rows that there are.
+            /// Rows that are available.
             rows: usize,
         },
-        /// Has more operands, which only have to be there.
+        /// Has more operands, which only have to be evaluated first.
         After,
-        /// A result whose derivatives are unknown: they had rules of their own, which were functions.
+        /// A result whose derivatives are unknown, because the function that computed it had derivative rules of its
+        /// own.
         Underivable,
     }
 }
 
 impl Identity {
-    /// Returns true if it has its operand's place (stream and home device), whatever the scope says.
+    /// Returns true if the node runs on its operand's stream and home device, whatever the scope says.
     pub fn keeps_place(self) -> bool {
         !matches!(self, Identity::Enough { .. })
     }

@@ -11,19 +11,19 @@ use crate::shape::{self, Shape};
 use crate::{array::Array, backend::Exec, error::Result, node::Value};
 use smallvec::smallvec;
 
-/// The array, row-major without gaps once evaluated.
+/// Returns the array, which evaluation makes row-major without gaps.
 pub(crate) fn contiguous(a: &Array) -> Array {
     Array::of(Contiguous, &[a], Shape::from_slice(a.shape()), a.dtype())
 }
 
-/// A row-major copy of the array once evaluated, always one.
+/// Returns a row-major copy of the array. Evaluation always copies.
 pub(crate) fn fresh(a: &Array) -> Array {
     Array::of(Fresh, &[a], Shape::from_slice(a.shape()), a.dtype())
 }
 
 impl Array {
-    /// Returns the array, row-major without gaps when it is evaluated. An array that is so already
-    /// is not copied.
+    /// Returns the array, which evaluation makes row-major without gaps. If the array already has
+    /// this layout, it is not copied.
     pub fn contiguous(&self) -> Array {
         contiguous(self)
     }
@@ -38,7 +38,7 @@ impl Array {
     }
 }
 
-/// The rules of an identity, all but its value.
+/// The rules of an identity operation, except the evaluation.
 macro_rules! identity {
     ($make:ident) => {
         fn refit(&self, r: &Refit<'_>) -> Result<Fitted> {
@@ -60,7 +60,7 @@ macro_rules! identity {
 }
 
 attributes! {
-    /// The identity, with a row-major result.
+    /// The identity, whose result is row-major.
     #[derive(Clone, Debug)]
     pub(crate) struct Contiguous;
 }
@@ -92,7 +92,7 @@ impl Rules for Contiguous {
 }
 
 attributes! {
-    /// The identity, in memory of its own.
+    /// The identity, whose result is in memory of its own.
     #[derive(Clone, Debug)]
     pub(crate) struct Fresh;
 }

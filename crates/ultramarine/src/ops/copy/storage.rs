@@ -1,8 +1,8 @@
-//! Dtypes that only store numbers: their conversion to and from float32, and the one place
-//! that keeps all other operations from them.
+//! Dtypes that only store numbers: their conversion to and from float32, and the single check that rejects them in all
+//! other operations.
 //!
-//! Backends know nothing of these dtypes. Copies take them as bytes; conversion runs here, on
-//! the host, or as a lookup in a table where a device can do that.
+//! Backends do not know these dtypes. Copies treat their elements as bytes. Conversion runs here on the host, or as a
+//! table lookup on the device if the device supports one.
 
 use crate::dtype::{Dtype, Format, Packing, Storage};
 use crate::error::{Error, Result, bail};
@@ -17,17 +17,16 @@ use smallvec::smallvec;
 use std::borrow::Cow;
 use std::sync::{Mutex, OnceLock};
 
-/// Checks that an operation takes these operands and gives this result, one of which is of a storage
-/// dtype.
+/// Checks that an operation accepts these operands and this result, at least one of which has a storage dtype.
 ///
 /// # Errors
-/// [`Error::Type`] if not.
+/// [`Error::Type`] if the operation does not accept them.
 #[cold]
 pub(crate) fn admit(op: &Op, inputs: &[&Array], dtype: Dtype) -> Result<()> {
     let packed = inputs.iter().map(|a| a.dtype()).chain([dtype]).find(|d| d.is_packed());
     let allowed = match op.get::<View>() {
         Some(View::Reshape) => true,
-        // Bytes, wherever they lie.
+        // The operation only moves bytes, so their layout does not matter.
         Some(_) => packed.is_none(),
         None => op.is_given() || op.is::<Recode>() || op.is::<Contiguous>() || op.is::<Fresh>(),
     };
@@ -57,8 +56,8 @@ fn refusal(op: &str, stored: Dtype) -> Error {
 }
 
 impl Array {
-    /// Keeps an operation from a storage dtype that would not come to [`admit`] with it: it
-    /// converts its operand, or gives some dtypes back as they are.
+    /// Rejects a storage dtype for an operation that [`admit`] would not see: the operation converts its operand first,
+    /// or returns some dtypes unchanged.
     ///
     /// # Errors
     /// [`Error::Type`] for a storage dtype.
@@ -67,7 +66,7 @@ impl Array {
         if self.dtype().is_storage() { Err(refusal(op, self.dtype())) } else { Ok(()) }
     }
 
-    /// An operand in the promoted dtype, or as it is where [`admit`] will refuse it.
+    /// An operand in the promoted dtype, or unchanged if [`admit`] will reject it.
     #[inline]
     pub(crate) fn promoted(&self, dtype: Dtype) -> Cow<'_, Array> {
         match dtype.is_storage() || self.dtype() == dtype {
@@ -80,11 +79,11 @@ impl Array {
 /// The array converted to `to`, where either of the dtypes is a storage dtype.
 ///
 /// # Errors
-/// [`Error::Value`] when numbers do not come in pairs for a dtype of pairs.
+/// [`Error::Value`] if the last axis has an odd number of elements for a dtype that stores pairs.
 pub(crate) fn astype(a: &Array, to: Dtype) -> Result<Array> {
     let wide = match a.dtype().storage() {
         Some(storage) => decode(a, storage),
-        // From float64, too: that is how ml_dtypes has it.
+        // float64 is also rounded through float32, because ml_dtypes does so.
         None => a.astype(Dtype::Float32),
     };
     match to.storage() {
@@ -148,7 +147,7 @@ attributes! {
     pub(crate) struct Recode;
 }
 
-/// No derivative has the shape that numbers in pairs have.
+/// Rejects derivatives of pairs: pairs change the shape, so no derivative would have the shape of its operand.
 fn no_pairs(what: &str, a: Dtype, b: Dtype) -> Result<()> {
     let pair = [a, b].into_iter().find(|d| is_pair(*d));
     pair.map_or(Ok(()), |d| {
@@ -172,7 +171,8 @@ impl Rules for Recode {
 
     fn admits(&self, node: &Draft<'_>) -> bool {
         let Some(([(from, dtype)], (shape, to))) = node.of() else { return false };
-        // A pair is two numbers along the last axis; of an array without axes, mapped or not, along a new one.
+        // A pair is two numbers along the last axis. For an array without axes, mapped or not, the pair is along a new
+        // axis.
         let fits = |storage: &Storage, narrow: &[usize], wide: &[usize]| match storage.packing {
             Packing::Pair => {
                 let last = narrow.last().and_then(|last| last.checked_mul(2));
@@ -198,9 +198,9 @@ impl Rules for Recode {
         let copy = exec.contiguous(&input)?;
         let source = copy.as_ref().unwrap_or(input.value);
         let value = exec.alloc(call.shape, call.dtype)?;
-        // SAFETY: both are row-major, so that they have the bytes that their sizes say, in the
-        // host's memory; an evaluated value does not change, and the new one is not shared
-        // yet. (It comes from the system by mmap: its bytes have values, unknown ones.)
+        // SAFETY: both values are row-major in host memory, so they have the bytes that their sizes imply. An evaluated
+        // value does not change, and the new one is not shared yet. (The system allocated it by mmap, so its bytes are
+        // initialised, although with unknown values.)
         let (source, target) = unsafe {
             let bytes = dtype.bytes_of(shape::size(from));
             let target = call.dtype.bytes_of(shape::size(call.shape));
@@ -237,7 +237,7 @@ impl Rules for Recode {
     fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {
         let x = &v.inputs[0];
         if is_pair(x.dtype()) || is_pair(v.dtype) {
-            // The last axis changes its size: not the mapped one.
+            // The last axis changes its size, so it must not be the mapped one.
             let x = batching::batched(x, v.axes[0], v.size)?;
             let shape = batching::batched_shape(v);
             return Ok((Array::try_of(Recode, &[&x], shape, v.dtype)?, Some(0)));
@@ -248,20 +248,20 @@ impl Rules for Recode {
 }
 
 /// # Safety
-/// As [`std::slice::from_raw_parts`], but for empty slices, which may be NULL.
+/// As [`std::slice::from_raw_parts`], except that an empty slice may be NULL.
 unsafe fn slice<'a>(data: *const u8, bytes: usize) -> &'a [u8] {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees it.
     if bytes == 0 { &[] } else { unsafe { std::slice::from_raw_parts(data, bytes) } }
 }
 
 /// # Safety
-/// As [`std::slice::from_raw_parts_mut`], but for empty slices, which may be NULL.
+/// As [`std::slice::from_raw_parts_mut`], except that an empty slice may be NULL.
 unsafe fn slice_mut<'a>(data: *mut u8, bytes: usize) -> &'a mut [u8] {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees it.
     if bytes == 0 { &mut [] } else { unsafe { std::slice::from_raw_parts_mut(data, bytes) } }
 }
 
-/// The numbers of all codes of a byte.
+/// The number for each of the 256 codes of a byte.
 fn table(dtype: Dtype, format: Format) -> &'static [f32; 256] {
     static TABLES: [OnceLock<[f32; 256]>; Dtype::STORAGE.len()] =
         [const { OnceLock::new() }; Dtype::STORAGE.len()];
@@ -269,7 +269,7 @@ fn table(dtype: Dtype, format: Format) -> &'static [f32; 256] {
     table.get_or_init(|| std::array::from_fn(|code| format.decode(code as u32)))
 }
 
-/// The numbers of `x` by a lookup on its device.
+/// Converts `x` to numbers by a table lookup on its device.
 fn looked_up(x: &Array, storage: &Storage, shape: &[usize]) -> Result<Array> {
     let numbers = table(x.dtype(), storage.format);
     let index = x.view(Dtype::Uint8)?.astype(Dtype::Int32);
@@ -281,11 +281,10 @@ fn looked_up(x: &Array, storage: &Storage, shape: &[usize]) -> Result<Array> {
     Array::from_slice(&pairs, &[256, 2])?.take(&index, Some(0))?.reshape(shape)
 }
 
-/// Numbers that a thread converts at a time: whole bytes, however they are packed.
+/// Numbers that a thread converts at a time. The count fills whole bytes in every packing.
 const PART: usize = 1 << 14;
 
-/// Calls `f` with parts of both sides, which hold [`PART`] numbers (the last ones less), on
-/// several threads.
+/// Calls `f` with parts of both sides on several threads. Each part holds [`PART`] numbers, the last part fewer.
 fn in_parts(
     source: &[u8],
     target: &mut [u8],
@@ -303,7 +302,7 @@ fn in_parts(
     });
 }
 
-/// Bits of a number in memory.
+/// Number of bits that a number takes in memory.
 fn width(storage: &Storage) -> usize {
     match storage.packing {
         Packing::Byte => 8,

@@ -9,9 +9,9 @@ use crate::{
 use smallvec::smallvec;
 
 impl Array {
-    /// Returns a lazy copy of the array on another device; later operations with it run there.
-    /// Between devices of one backend the copy goes directly if the backend can, else by way of the
-    /// host. The gradient flows back to this array's device.
+    /// Returns a lazy copy of the array on another device. Later operations with the copy run
+    /// there. Between devices of one backend the copy is direct if the backend supports it, and
+    /// goes through the host otherwise. The gradient flows back to this array's device.
     ///
     /// # Errors
     /// [`Error::Value`](crate::Error::Value) when no loaded backend has the device.
@@ -26,16 +26,16 @@ impl Array {
 }
 
 attributes! {
-    /// The operand on the device of the node's stream.
+    /// Copies the operand to the device of the node's stream.
     #[derive(Clone, Debug)]
     pub(crate) struct Transfer {
-        /// Where the operand is at home, or the CPU.
+        /// The operand's home device, or the CPU if it has none.
         from: Device,
     }
 }
 
 impl Transfer {
-    /// A transfer of an operand with this home.
+    /// A transfer of an operand with this home device.
     pub fn out_of(home: Option<Device>) -> Transfer {
         Transfer { from: home.unwrap_or(Device::CPU) }
     }
@@ -51,7 +51,7 @@ impl Rules for Transfer {
     }
 
     fn eval(&self, _: &Exec, call: &Call<'_>) -> Result<Value> {
-        // Operands are brought to the device of the op.
+        // The evaluator has already copied the operand to the operation's device.
         Ok(call.inputs[0].clone())
     }
 
@@ -69,7 +69,7 @@ impl Rules for Transfer {
     }
 
     fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {
-        // The scope is that of the node.
+        // The scope here is the node's own scope.
         Ok((v.inputs[0].copy_to(stream::current().0.device)?, v.axes[0]))
     }
 }

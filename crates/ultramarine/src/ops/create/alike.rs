@@ -1,8 +1,9 @@
-//! Constants that operations of one step share.
+//! Constants that the operations of one step share.
 //!
-//! The layers of a model ask for the same lengths and places, each by itself. A thread finds the last few that it made, as
-//! long as no evaluation has claimed them: they are one node, and written once. One of an earlier step would be an operand
-//! that has a value at one time and not at another.
+//! Each layer of a model asks for the same lengths and positions on its own. A thread reuses the last few constants
+//! that it made, as long as no evaluation has claimed them. All layers then share one node, which is written once. A
+//! constant of an earlier step is not reused: it would be an evaluated operand at one time and an unevaluated one at
+//! another.
 
 use super::fill::filled;
 use crate::array::Array;
@@ -13,15 +14,16 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
 
-/// Constants that a thread finds again.
+/// Number of constants that a thread keeps for reuse.
 const KEPT: usize = 4;
 
 thread_local! {
-    /// The last ones. Weak, as a constant that is held is a result of its evaluation.
+    /// The constants that this thread made last. The references are weak, because a node that is held counts as a
+    /// result of its evaluation.
     static MADE: RefCell<VecDeque<Weak<Node>>> = const { RefCell::new(VecDeque::new()) };
 }
 
-/// An array of equal elements: one that this thread made before, or a new one.
+/// Returns an array of equal elements: one that this thread made before, or a new one.
 pub(crate) fn alike(shape: Shape, value: Scalar) -> Array {
     let made = filled(shape, value);
     let node = made.node();

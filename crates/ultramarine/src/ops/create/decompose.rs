@@ -1,4 +1,4 @@
-//! Ranges, in other dtypes or made on the host.
+//! Decompositions of ranges: in another dtype, or made on the host.
 
 use crate::error::{Error, Result};
 use crate::ops::copy::fresh;
@@ -16,14 +16,15 @@ pub(crate) fn candidates(start: f64, step: f64, d: &Decompose<'_>, candidates: &
         let last = start + step * n as f64;
         [start, step, last].iter().all(|v| v.fract() == 0.0 && v.abs() <= limit)
     };
-    // Integers that the floating-point type has too.
+    // Integers that the floating-point type represents exactly.
     if d.dtype.is_inexact() && exact(2f64.powi(24)) {
         candidates.add(range(Dtype::Int32).map(|r| r.astype(d.dtype)));
     }
     candidates.add(uploaded(start, step, d));
 }
 
-/// The numbers as the CPU makes them, copied to the device: its own result even where it lacks a kernel for all dtypes.
+/// The numbers as the CPU computes them, copied to the device. The copy works even if the device has no kernels for the
+/// dtype.
 fn uploaded(start: f64, step: f64, d: &Decompose<'_>) -> Result<Array> {
     let n = d.shape[0];
     let mut bytes = Vec::new();
@@ -42,6 +43,6 @@ fn uploaded(start: f64, step: f64, d: &Decompose<'_>) -> Result<Array> {
         };
         bytes.extend_from_slice(&element.bits().to_le_bytes()[..d.dtype.size()]);
     }
-    // A copy, since commands that are replayed must not write to the numbers.
+    // Copy the numbers, because recorded commands that are replayed must not write to them.
     Ok(fresh(&Array::from_bytes(&bytes, d.shape, d.dtype)?))
 }

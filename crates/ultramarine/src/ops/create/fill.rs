@@ -73,8 +73,8 @@ impl Array {
         filled_like(self, value.into())
     }
 
-    /// `value` in its own dtype as the other operand of a function of two arrays that are broadcast: in the
-    /// shape of this array, so that there is no broadcast to build. (0-d where shapes follow their operands.)
+    /// `value` in its own dtype, for use as the other operand of a broadcasting function. It has this array's shape, so
+    /// no broadcast node is needed. (It is 0-d in shapeless traces, in which shapes follow their operands.)
     pub fn constant_beside(&self, value: impl Into<Scalar>) -> Array {
         let shape = if shapeless() { Shape::new() } else { Shape::from_slice(self.shape()) };
         filled(shape, value.into())
@@ -92,17 +92,15 @@ impl Array {
         self.full_like(1i32)
     }
 
-    /// Returns uninitialised memory of the current stream's device, of shape `shape` and element
-    /// type `dtype`. The elements are unspecified (bool: false). It is meant for another library to
-    /// write into, by [`Array::to_dlpack`].
+    /// Returns uninitialised memory on the current stream's device, of shape `shape` and element type `dtype`. The
+    /// elements are unspecified (bool: false). Another library can write into the array through [`Array::to_dlpack`].
     ///
     /// # Errors
-    /// [`Error::Value`] when the shape is too large, [`Error::Memory`] when there is no
-    /// memory.
+    /// [`Error::Value`] when the shape is too large, [`Error::Memory`] when memory runs out.
     pub fn empty(shape: &[usize], dtype: Dtype) -> Result<Array> {
         shape::check("empty", shape)?;
         if dtype == Dtype::Bool {
-            // Every byte that is not 0 or 1 would be an invalid value.
+            // A byte other than 0 or 1 would be an invalid bool.
             let zeros = Array::zeros(shape, dtype)?;
             zeros.eval()?;
             return Ok(zeros);
@@ -249,7 +247,7 @@ impl Array {
         }
         ensure!(step != 0.0, "arange", "step must be nonzero. Pass a positive or negative step.");
         let (n, step) = if step.is_infinite() {
-            // Of the step nothing but 0 * step is needed, which must not be NaN.
+            // Compute only 0 * step, because step * infinity must not become NaN.
             let towards = if step > 0.0 { start < stop } else { stop < start };
             (f64::from(u8::from(towards)), 1.0)
         } else {
@@ -261,7 +259,7 @@ impl Array {
             "Maximum size exceeded: {n} elements, where {} are possible. Use a larger step, or concatenate parts.",
             i32::MAX
         );
-        // Integers: the distance of the first two, each truncated by itself.
+        // Integers: the step is the difference of the first two numbers, each of them truncated.
         let (start, step) = if dtype.is_inexact() {
             (start, step)
         } else {
@@ -271,11 +269,11 @@ impl Array {
     }
 }
 
-/// The columns' numbers as a row, and for each row (as a column) the number of the
-/// column in which the `k`-th diagonal meets it.
+/// A row with the number of each column, and a column with, for each row, the number of the column in which the `k`-th
+/// diagonal meets the row.
 fn plane(op: &str, n: usize, m: usize, k: isize) -> Result<(Array, Array)> {
     shape::check(op, &[n, m])?;
-    // Beyond the matrix one diagonal is like another.
+    // All diagonals outside the matrix give the same result.
     let k = k.clamp(-(n as isize), m as isize) as f64;
     let range = |start: f64, shape: Shape| {
         let flat = Shape::from_elem(shape::size(&shape), 1);
@@ -322,7 +320,7 @@ pub fn meshgrid(arrays: impl Arrays, sparse: bool, indexing: &str) -> Result<Vec
     if sparse { Ok(grids) } else { crate::ops::shape::reshape::broadcast_arrays(&grids) }
 }
 
-/// One element in memory, broadcast to `shape`, for kernels that want an operand which the graph lacks.
+/// One element in memory, broadcast to `shape`, for kernels that take an operand which the graph does not have.
 pub(crate) fn broadcast_constant(exec: &Exec, scalar: Scalar, shape: &[usize]) -> Result<Value> {
     let mut value = exec.alloc(&[], scalar.dtype())?;
     let out = Operand { value: &value, shape: &[], dtype: scalar.dtype() };
@@ -332,17 +330,18 @@ pub(crate) fn broadcast_constant(exec: &Exec, scalar: Scalar, shape: &[usize]) -
 }
 
 attributes! {
-    /// Every element is `value`. Never fused as a node: programs take it as a constant.
+    /// Sets every element to `value`. The node itself is never fused, because fused programs take the value as a
+    /// constant.
     #[derive(Clone, Debug)]
     pub(crate) struct Fill {
         pub value: Scalar,
-        /// One element of memory, which all elements are: the view of a constant that has no memory to be seen.
+        /// All elements share one element of memory: a view that stands for a constant whose memory is never visible.
         pub spread: bool,
     }
 }
 
 impl Fill {
-    /// The array, whose dtype is no storage dtype.
+    /// Makes the array; its dtype must not be a storage dtype.
     pub fn of(self, shape: Shape) -> Array {
         let dtype = self.value.dtype();
         Array::of(self, &[], shape, dtype)

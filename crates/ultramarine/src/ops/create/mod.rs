@@ -1,4 +1,4 @@
-//! Arrays made of numbers: constants, ranges, windows.
+//! Arrays made from numbers: constants, ranges, windows.
 
 pub(crate) mod alike;
 mod decompose;

@@ -1,11 +1,13 @@
-//! Windows: weights of the samples of a piece of a signal, symmetric, with 1 in the middle.
+//! Window functions: weights for the samples of a section of a signal. They are symmetric, with 1
+//! in the middle.
 
 use crate::ops::rules::builders::{bin, like};
 use crate::{array::Array, dtype::Dtype, error::Result};
 use std::f64::consts::TAU;
 use ultramarine_abi::schema::binary;
 
-/// A window of `m` samples out of the samples' numbers (float32), which are divided by `m - 1`.
+/// Computes a window of `m` samples by `f`, from the sample numbers (float32) and the divisor `m -
+/// 1`.
 fn window(m: usize, f: impl Fn(&Array) -> Result<Array>) -> Result<Array> {
     if m == 1 {
         return Array::ones(&[1], Dtype::Float32);

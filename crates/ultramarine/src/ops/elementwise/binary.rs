@@ -31,28 +31,28 @@ fn operands<'a>(
     Ok((Cow::Owned(left), Cow::Owned(right), shape))
 }
 
-/// The dtype of the computation, from the promoted dtype of the operands.
+/// The dtype in which a function computes, given the promoted dtype of the operands.
 #[derive(Clone, Copy, PartialEq)]
 enum Types {
-    /// Works in it.
+    /// Computes in the promoted dtype.
     Keep,
-    /// Works in it; complex64 is refused.
+    /// Computes in the promoted dtype; rejects complex64.
     Real,
-    /// Integers and bool become float32.
+    /// Computes in the promoted dtype; integers and bool become float32.
     Inexact,
-    /// As `Inexact`; complex64 is refused.
+    /// As `Inexact`; rejects complex64.
     RealInexact,
-    /// Works in it and gives bool.
+    /// Computes in the promoted dtype and returns bool.
     Compare,
-    /// Works in bool.
+    /// Computes in bool.
     Logical,
-    /// Integers and bool only.
+    /// Accepts integers and bool only.
     Bits,
     /// As `Bits`; bool becomes uint8.
     Shift,
 }
 
-/// A function by its code, of which errors say `name`.
+/// Applies the function with this code. Errors name it `name`.
 fn apply(name: &str, code: u32, types: Types, a: &Array, b: &Array) -> Result<Array> {
     let promoted = a.dtype().promote(b.dtype());
     let dtype = match types {
@@ -104,7 +104,7 @@ macro_rules! functions {
 }
 
 functions! {
-    /// Returns `self + other`, in the promoted dtype. Integers wrap; of bool, or.
+    /// Returns `self + other`, in the promoted dtype. Integers wrap; for bool it is the logical or.
     ///
     /// ```
     /// use ultramarine::{Array, Dtype};
@@ -116,9 +116,11 @@ functions! {
     /// # Ok::<(), ultramarine::Error>(())
     /// ```
     add ADD Keep;
-    /// Returns `self - other`, in the promoted dtype. Integers wrap; of bool, exclusive or.
+    /// Returns `self - other`, in the promoted dtype. Integers wrap; for bool it is the exclusive
+    /// or.
     subtract SUBTRACT Keep;
-    /// Returns `self * other`, in the promoted dtype. Integers wrap; of bool, and.
+    /// Returns `self * other`, in the promoted dtype. Integers wrap; for bool it is the logical
+    /// and.
     multiply MULTIPLY Keep;
     /// Returns `self / other`, in the promoted dtype; integers and bool give float32. See
     /// [`Array::floor_divide`] for the quotient of integers.
@@ -134,13 +136,14 @@ functions! {
     /// # Ok::<(), ultramarine::Error>(())
     /// ```
     remainder REMAINDER Real;
-    /// Returns the larger one of each pair of elements, in the promoted dtype; NaN if one of them
-    /// is NaN. Complex numbers compare by real part, then by imaginary part.
+    /// Returns the larger element of each pair, in the promoted dtype, or NaN if one of them is
+    /// NaN. Complex numbers compare by real part, then by imaginary part.
     maximum MAXIMUM Keep;
-    /// Returns the smaller one of each pair of elements, in the promoted dtype; NaN if one of them
-    /// is NaN. Complex numbers compare by real part, then by imaginary part.
+    /// Returns the smaller element of each pair, in the promoted dtype, or NaN if one of them is
+    /// NaN. Complex numbers compare by real part, then by imaginary part.
     minimum MINIMUM Keep;
-    /// Returns `ln(e^self + e^other)`, without overflow on the way. Integers and bool give float32.
+    /// Returns `ln(e^self + e^other)`, without intermediate overflow. Integers and bool give
+    /// float32.
     logaddexp LOGADDEXP Inexact;
     /// Returns the angle of the point with ordinate `self` and abscissa `other`, in radians from
     /// -pi to pi. Integers and bool give float32. Not for complex64.
@@ -163,11 +166,11 @@ functions! {
     logical_or LOGICAL_OR Logical;
     /// Returns true where exactly one element is not 0: bool.
     logical_xor NOT_EQUAL Logical;
-    /// Returns the bitwise and of integers; of bool, and.
+    /// Returns the bitwise and of integers; for bool, the logical and.
     bitwise_and BITWISE_AND Bits;
-    /// Returns the bitwise or of integers; of bool, or.
+    /// Returns the bitwise or of integers; for bool, the logical or.
     bitwise_or BITWISE_OR Bits;
-    /// Returns the bitwise exclusive or of integers; of bool, exclusive or.
+    /// Returns the bitwise exclusive or of integers; for bool, the logical exclusive or.
     bitwise_xor BITWISE_XOR Bits;
     /// Returns `self << other`, for integers; 0 where the count is negative or at least the width
     /// in bits. bool gives uint8.
@@ -177,14 +180,14 @@ functions! {
     right_shift RIGHT_SHIFT Shift;
 }
 
-/// The value that every element of a constant has.
+/// The value of all elements of a constant, or `None` for other arrays.
 fn constant(a: &Array) -> Option<(f64, f64)> {
     a.node().constant().map(Scalar::to_complex)
 }
 
 impl Array {
-    /// Returns `self` to the power of `other`, in the promoted dtype. Integers wrap; to a negative
-    /// power they give 0.
+    /// Returns `self` to the power of `other`, in the promoted dtype. Integers wrap; an integer to
+    /// a negative power gives 0.
     ///
     /// # Errors
     /// [`Error::Value`] when the shapes cannot be broadcast.
@@ -205,8 +208,8 @@ impl Array {
         }
     }
 
-    /// Returns `floor(self / other)`, in the promoted dtype; an integer by 0 gives 0. Complex
-    /// quotients are not rounded, as in MLX.
+    /// Returns `floor(self / other)`, in the promoted dtype; an integer divided by 0 gives 0.
+    /// Complex quotients are not rounded, as in MLX.
     ///
     /// # Errors
     /// [`Error::Value`] when the shapes cannot be broadcast.
@@ -281,14 +284,14 @@ impl Array {
 }
 
 attributes! {
-    /// A function of a code of [`binary`].
+    /// A function with a code of [`binary`].
     #[derive(Clone, Debug)]
     pub(crate) struct Binary {
         pub code: u32,
     }
 }
 
-/// A factor of a derivative; what is one or minus one costs nothing.
+/// A factor of a derivative. The factors 1 and -1 need no multiplication.
 enum Factor {
     Zero,
     One,
@@ -298,7 +301,7 @@ enum Factor {
     Where(Array),
 }
 
-/// `-a`, which is `a` of bool: -1 is odd, as 1 is.
+/// `-a`. For bool it is `a` itself, because -1 is odd, as 1 is.
 fn negated(a: &Array) -> Result<Array> {
     if a.dtype() == Dtype::Bool { Ok(a.clone()) } else { a.negative() }
 }
@@ -316,7 +319,7 @@ impl Factor {
 }
 
 impl Binary {
-    /// Partial derivative by operand `i`.
+    /// Partial derivative with respect to operand `i`.
     fn partial(&self, i: usize, p: &[Array], y: &Array) -> Result<Factor> {
         use Factor::*;
         let (a, b) = (&p[0], &p[1]);
@@ -332,7 +335,7 @@ impl Binary {
             binary::REMAINDER => Of(negated(&a.floor_divide(b)?)?),
             binary::POWER if first => Of(b.multiply(&a.power(&b.subtract(b.like(1.0))?)?)?),
             binary::POWER => {
-                // 0 ** b does not change with a positive b.
+                // 0 ** b is constant for positive b.
                 let grown = a.log()?.multiply(y)?;
                 Of(where_(&a.equal(a.like(0.0))?, y.like(0.0), &grown)?)
             }

@@ -1,4 +1,4 @@
-//! Functions of each element, of one array or of several that are broadcast.
+//! Functions of each element: of one array, or of several arrays that are broadcast.
 
 pub(crate) mod binary;
 mod decompose;

@@ -1,28 +1,29 @@
-//! Operands beside an array in functions of several: another array, or a number of Rust's.
+//! Operands beside an array in functions of several arrays: another array, or a Rust number.
 
 use crate::error::{Error, Result};
 use crate::{array::Array, dtype::Dtype, scalar::Scalar};
 use half::{bf16, f16};
 use std::borrow::Cow;
 
-/// A number of Rust beside an array. It takes the array's dtype, unless that cannot hold its kind:
-/// a float beside integers is float32, an integer beside bool int32. See [`Operand`].
+/// A Rust number beside an array. It takes the array's dtype, unless that dtype cannot hold the number's kind: a float
+/// beside integers becomes float32, an integer beside bool int32. See [`Operand`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Number {
-    /// A truth value; stays bool.
+    /// A truth value, which stays bool.
     Bool(bool),
     /// An integer.
     Int(i64),
-    /// An integer above the largest of int64.
+    /// An integer above the largest int64.
     Uint(u64),
     /// A real number.
     Float(f64),
-    /// A complex number; complex64.
+    /// A complex number, always complex64.
     Complex(crate::Complex32),
 }
 
 impl Number {
-    /// As an array of its own: int32 (int64 or uint64 where that is too narrow), float32, bool or complex64.
+    /// Returns the number as an array of its own: int32 (int64 or uint64 if int32 is too narrow), float32, bool or
+    /// complex64.
     fn alone(self) -> Array {
         Array::scalar(match self {
             Number::Bool(v) => Scalar::from(v),
@@ -42,13 +43,13 @@ pub enum Given<'a> {
     Number(Number),
 }
 
-/// An operand beside an array: an [`Array`] (owned or borrowed), a number of Rust's, or a `Result<Array>`, whose error is
-/// then the function's.
+/// An operand beside an array: an [`Array`] (owned or borrowed), a Rust number, or a `Result<Array>`, whose error the
+/// function returns.
 ///
-/// A number adopts the array's dtype, unless that cannot hold its kind: a float beside integers or bool is float32,
-/// an integer beside bool int32, a complex number always complex64. Its Rust type does not matter: `x * 2.0f64` of
-/// float32 `x` is float32. Two numbers side by side ([`where_`](crate::where_)) are what they are as arrays: int32,
-/// float32, bool or complex64.
+/// A number adopts the array's dtype, unless that dtype cannot hold the number's kind: a float beside integers or bool
+/// becomes float32, an integer beside bool int32, a complex number always complex64. The number's Rust type does not
+/// matter: if `x` is float32, `x * 2.0f64` is float32. Two numbers side by side ([`where_`](crate::where_)) get the
+/// dtypes that they have as arrays: int32, float32, bool or complex64.
 ///
 /// ```
 /// use ultramarine::{Array, Dtype, where_};
@@ -87,7 +88,7 @@ pub trait Operand {
 }
 
 impl<'a> Given<'a> {
-    /// The array, or the number as an array of its own.
+    /// Returns the array, or converts the number to an array of its own.
     pub fn alone(self) -> Cow<'a, Array> {
         match self {
             Given::Array(array) => Cow::Borrowed(array),
@@ -96,12 +97,12 @@ impl<'a> Given<'a> {
     }
 }
 
-/// An operand beside no other: a number is an array of its own.
+/// Converts an operand that stands beside no array: a number becomes an array of its own.
 pub(crate) fn alone(operand: &impl Operand) -> Result<Cow<'_, Array>> {
     operand.given().map(Given::alone)
 }
 
-/// Two operands as arrays: a number is one beside the other operand.
+/// Returns two operands as arrays. A number takes its dtype from the other operand.
 pub(crate) fn pair<'a>(
     a: &'a impl Operand,
     b: &'a impl Operand,
@@ -142,7 +143,7 @@ impl Operand for Number {
     }
 }
 
-/// An operand that may be left out: an [`Operand`], or `None`; see [`Array::clip`].
+/// An operand that can be left out: an [`Operand`] or `None`; see [`Array::clip`].
 ///
 /// ```
 /// use ultramarine::Array;
@@ -178,7 +179,7 @@ impl<T: Operand> OptionalOperand for T {
     }
 }
 
-// One type only, so that `None` needs no annotation.
+// Implemented for one type only, so that `None` needs no type annotation.
 impl OptionalOperand for Option<&Array> {
     fn if_given(&self) -> Result<Option<Given<'_>>> {
         Ok(self.map(Given::Array))
@@ -236,7 +237,7 @@ impl Array {
             Number::Bool(v) => Scalar::from(v),
             Number::Int(v) if own == Dtype::Bool => Scalar::from_i64(Dtype::Int32, v),
             Number::Int(v) => {
-                // uint64 takes all, as in MLX: negative ones wrap.
+                // uint64 accepts all integers, as in MLX: negative ones wrap.
                 let fits = own == Dtype::Uint64
                     || range.is_none_or(|i| (i.min..=i.max).contains(&i128::from(v)));
                 if !fits {

@@ -1,19 +1,19 @@
-//! The operators of Rust on arrays, results of operators, and numbers.
+//! Rust's operators for arrays, for results of operators, and for numbers.
 //!
-//! They give a `Result`, since shapes may not fit. On the right of an array, owned or borrowed, any [`Operand`] may
-//! stand: `&x * 2.0`, `x + &y`, `&x - &y * 0.5f32`. On the left of an array, the result of another operator may stand
-//! (`&x * &w + &b`), or a number (`1.0 - &x`).
+//! The operators return a `Result`, because shapes may not fit. The right operand of an array, owned or borrowed, can
+//! be any [`Operand`]: `&x * 2.0`, `x + &y`, `&x - &y * 0.5f32`. The left operand of an array can be the result of
+//! another operator (`&x * &w + &b`) or a number (`1.0 - &x`).
 //!
-//! Two things Rust does not permit. A `Result` beside a number or another `Result` has no operators, since none of the
-//! types is this crate's: `(&x * 2.0)? + 1.0`. And numbers on the left are `f64`, `i64`, `f16`, `bf16` and
-//! `Complex32` only: with `f32` and `i32` beside them, `2.0 * &x` would be ambiguous.
+//! Rust does not permit two forms. A `Result` beside a number or another `Result` has no operators, because none of the
+//! types belongs to this crate; write `(&x * 2.0)? + 1.0` instead. Numbers on the left can only be `f64`, `i64`, `f16`,
+//! `bf16` and `Complex32`; if `f32` and `i32` were also implemented, `2.0 * &x` would be ambiguous.
 
 use crate::ops::elementwise::operand::Operand;
 use crate::{Complex32, array::Array, error::Result};
 use half::{bf16, f16};
 use ultramarine_extension::operator;
 
-// `Array::f(a)` instead of `a.f()`, which would be the operator itself inside of its impl.
+// Call `Array::f(a)` instead of `a.f()`, because inside the impl `a.f()` would call the operator itself.
 macro_rules! binary {
     ($($trait:ident $method:ident $function:ident [$($number:ty)*];)*) => {$(
         operator!([T: Operand] $trait $method Array, T, |a, b| Array::$function(&a, b));

@@ -11,16 +11,16 @@ use smallvec::smallvec;
 use ultramarine_abi::fused::family;
 use ultramarine_abi::schema::{UnaryAttrs, op, unary};
 
-/// The dtype of the computation, from the operand's.
+/// The dtype in which a function computes, given the operand's dtype.
 #[derive(Clone, Copy, PartialEq)]
 enum Types {
     /// Integers and bool become float32.
     Inexact,
-    /// As `Inexact`; complex64 is refused.
+    /// As `Inexact`; rejects complex64.
     Real,
-    /// The dtype stays.
+    /// Keeps the dtype.
     Keep,
-    /// The dtype stays and integers are left as they are; complex64 is refused.
+    /// Keeps the dtype and leaves integers unchanged; rejects complex64.
     Integral,
 }
 
@@ -41,8 +41,8 @@ macro_rules! functions {
 }
 
 functions! {
-    /// Returns the absolute value of each element, in the same dtype; of complex64 the modulus, as
-    /// float32. The lowest integer gives itself.
+    /// Returns the absolute value of each element, in the same dtype. For complex64 it is the
+    /// modulus, as float32. The absolute value of the lowest integer is that integer.
     abs ABS Keep;
     /// Returns -1, 0 or 1 for each element, by its sign; 0 for NaN. complex64 gives `x / |x|`, and
     /// 0 for 0.
@@ -134,7 +134,7 @@ functions! {
     trunc TRUNC Integral;
 }
 
-/// True if an integer or bool array is what the op would give.
+/// True if the function leaves an integer or bool array unchanged.
 fn is_identity(code: u32, dtype: Dtype) -> bool {
     match code {
         unary::FLOOR | unary::CEIL | unary::ROUND | unary::TRUNC => !dtype.is_inexact(),
@@ -144,7 +144,7 @@ fn is_identity(code: u32, dtype: Dtype) -> bool {
     }
 }
 
-/// True if the function is constant between its steps.
+/// True if the function is piecewise constant.
 fn is_step(code: u32) -> bool {
     matches!(code, unary::FLOOR | unary::CEIL | unary::ROUND | unary::TRUNC | unary::SIGN)
 }
@@ -156,7 +156,8 @@ fn apply(code: u32, types: Types, a: &Array) -> Result<Array> {
         bail!(name, "Not supported for complex64. Take real(x), imag(x) or abs(x) first.");
     }
     if is_identity(code, a.dtype()) {
-        // A step is flat wherever it has a derivative, at integers, too.
+        // A step function's derivative is zero wherever it exists; treat it as zero at integers
+        // too.
         let flat = is_step(code) && a.node().is_traced();
         return Ok(if flat { a.stop_gradient() } else { a.clone() });
     }
@@ -167,7 +168,7 @@ fn apply(code: u32, types: Types, a: &Array) -> Result<Array> {
     node(code, &a).placed()
 }
 
-/// The op's node; the operand has the dtype that the op works in.
+/// Makes the operation's node. The operand already has the dtype in which the operation computes.
 pub(crate) fn node(code: u32, a: &Array) -> Array {
     let dtype = match code {
         unary::ISNAN | unary::ISINF | unary::ISFINITE => Dtype::Bool,
@@ -230,7 +231,8 @@ impl Array {
         node(unary::LOGICAL_NOT, &self.astype(Dtype::Bool)).placed()
     }
 
-    /// Returns the complement of all bits of each element, in the same dtype; of bool, logical not.
+    /// Returns the complement of all bits of each element, in the same dtype; for bool, the logical
+    /// not.
     ///
     /// # Errors
     /// [`crate::Error::Value`] for anything but integers and bool.
@@ -245,7 +247,7 @@ impl Array {
         node(unary::BITWISE_INVERT, self).placed()
     }
 
-    /// A bool of the array's shape for integers, which are always finite.
+    /// The bool result of a predicate for integers, which are always finite.
     fn predicate(&self, code: u32) -> Result<Array> {
         self.computable(unary::NAMES[code as usize])?;
         if self.dtype().is_inexact() {
@@ -254,8 +256,8 @@ impl Array {
         Ok(filled_like(self, (code == unary::ISFINITE).into()))
     }
 
-    /// Returns true where an element, or a part of a complex one, is NaN, as an array of bool. Of
-    /// integers and bool all are false.
+    /// Returns true where an element, or a part of a complex one, is NaN, as an array of bool. For
+    /// integers and bool every result is false.
     ///
     /// ```
     /// use ultramarine::Array;
@@ -448,14 +450,14 @@ impl Array {
         crate::ops::select::where_(&self.isneginf()?, &low, &a)
     }
 
-    /// A 0-d constant in this array's dtype, for a number that it can hold.
+    /// A 0-d constant in this array's dtype. The dtype must be able to hold the number.
     pub(crate) fn like(&self, value: f64) -> Array {
         Array::scalar(Scalar::from_f64(self.dtype(), value))
     }
 }
 
 attributes! {
-    /// A function of a code of [`unary`].
+    /// A function with a code of [`unary`].
     #[derive(Clone, Debug)]
     pub(crate) struct Unary {
         pub code: u32,
@@ -463,13 +465,13 @@ attributes! {
 }
 
 impl Unary {
-    /// dy/dx from operand and result; `None` where it is zero everywhere. For
-    /// complex64 only what is holomorphic has one.
+    /// dy/dx, computed from operand and result; `None` if it is zero everywhere. For complex64 only
+    /// holomorphic functions have a derivative.
     fn derivative(&self, x: &Array, y: &Array) -> Result<Option<Array>> {
         use unary::*;
         let one = || x.like(1.0);
         let times = |a: Array, c: f64| a.multiply(a.like(c));
-        // 1 - x², 1 + x² and the like, in an order that is exact near |x| = 1.
+        // 1 - x², 1 + x² and similar expressions, ordered so that they are exact near |x| = 1.
         let one_minus_square = || one().subtract(x)?.multiply(&one().add(x)?);
         let one_plus_square = || x.square()?.add(one());
         Ok(Some(match self.code {
@@ -494,7 +496,7 @@ impl Unary {
             COSH => x.sinh()?,
             TANH => one().subtract(&y.square()?)?,
             ARCSINH => one_plus_square()?.rsqrt()?,
-            // sqrt(x - 1) sqrt(x + 1) has the branch cuts of arccosh itself.
+            // sqrt(x - 1) sqrt(x + 1) has the same branch cuts as arccosh.
             ARCCOSH => x.subtract(one())?.rsqrt()?.multiply(&x.add(one())?.rsqrt()?)?,
             ARCTANH => one_minus_square()?.reciprocal()?,
             ERF => times(x.square()?.negative()?.exp()?, std::f64::consts::FRAC_2_SQRT_PI)?,
@@ -525,7 +527,7 @@ impl Rules for Unary {
     fn vjp(&self, v: &Vjp<'_>) -> Result<Cotangents> {
         let (x, c) = (&v.primals[0], v.cotangent);
         let grad = match self.code {
-            // There is no factor of -1 among unsigned integers, which wrap.
+            // Unsigned integers wrap and have no factor of -1, so negate instead.
             unary::NEGATIVE => Some(c.negative()?),
             unary::CONJUGATE => Some(c.conjugate()?),
             unary::REAL => Some(c.astype(x.dtype())),
@@ -533,7 +535,7 @@ impl Rules for Unary {
                 let i = Scalar::from_complex(x.dtype(), crate::Complex32::new(0.0, 1.0));
                 Some(c.astype(x.dtype()).multiply(Array::scalar(i))?)
             }
-            // Real-valued: its gradient is the direction in which it grows.
+            // `abs` is real-valued: its gradient is the direction of steepest growth.
             unary::ABS => Some(c.astype(x.dtype()).multiply(&x.sign()?)?),
             _ => match self.derivative(x, v.output)? {
                 Some(d) => Some(c.multiply(&d.conjugate()?)?),

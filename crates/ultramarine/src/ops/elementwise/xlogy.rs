@@ -1,4 +1,4 @@
-//! `x log y`, which is 0 where `x` is 0: a term of entropies and likelihoods.
+//! `x log y`, which is 0 where `x` is 0. It occurs in entropies and likelihoods.
 
 use crate::error::{Result, ensure};
 use crate::ops::rules::builders::{bin, like, plus, un};
@@ -15,8 +15,8 @@ impl Array {
     /// Returns `self * ln(other)`, and 0 where `self` is 0 unless `other` is NaN. Operands are
     /// broadcast and promoted; integers and bool are computed as float32.
     ///
-    /// Derivatives take the limit 0 where `self` is 0 and `other` is not positive. So the gradient
-    /// of an entropy is finite where a probability is 0.
+    /// Derivatives take the limit 0 where `self` is 0 and `other` is not positive, so the gradient of an entropy is
+    /// finite where a probability is 0.
     ///
     /// ```
     /// use ultramarine::Array;
@@ -49,16 +49,16 @@ attributes! {
     pub(crate) struct Xlogy;
 }
 
-/// Where the product with an `other` has a limit that its factors do not: x is 0 and y not positive.
+/// True where x is 0 and y is not positive. Derivatives take a limit there, because the factors themselves have none.
 fn at_zero(x: &Array, y: &Array) -> Result<Array> {
     let zero = bin(binary::EQUAL, x, &like(x, 0.0))?;
     bin(binary::LOGICAL_AND, &zero, &bin(binary::LESS_EQUAL, y, &like(y, 0.0))?)
 }
 
-/// The derivatives by x and by y.
+/// The derivatives with respect to x and y.
 fn slopes(x: &Array, y: &Array) -> Result<(Array, Array)> {
     let limit = at_zero(x, y)?;
-    // Ones instead of what has no logarithm and no reciprocal, so that derivatives of this are finite.
+    // Replace numbers without a logarithm or reciprocal by 1, so that derivatives of this expression are finite.
     let safe = where_(&limit, like(y, 1.0), y)?;
     Ok((un(unary::LOG, &safe), bin(binary::DIVIDE, x, &safe)?))
 }

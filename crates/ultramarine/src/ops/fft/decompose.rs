@@ -1,4 +1,4 @@
-//! Fourier transforms out of matrix products.
+//! Decompositions of Fourier transforms into matrix products.
 
 use crate::error::{Result, bail};
 use crate::ops::fft::{Transform, half};
@@ -8,11 +8,12 @@ use crate::{array::Array, ops::shape::concatenate::concatenate};
 use std::f64::consts::TAU;
 use ultramarine_abi::schema::{binary, fft};
 
-/// Longest transform that is one matrix product. Others are cut into two, shorter ones (Cooley and
-/// Tukey); what has a larger prime factor runs elsewhere.
+/// Length of the longest transform that is one matrix product. Longer transforms are split into two
+/// shorter ones (Cooley and Tukey). If the length has a larger prime factor, the transform runs
+/// elsewhere.
 const MAX_MATRIX: usize = 256;
 
-/// Real and imaginary part; none: it is zero.
+/// Real and imaginary part. `None` means that the imaginary part is zero.
 struct Parts(Array, Option<Array>);
 
 /// Candidates for a transform.
@@ -29,7 +30,8 @@ fn transformed(t: &Transform, a: &Array) -> Result<Array> {
     let from = match t.code {
         fft::REAL => Parts(a, None),
         fft::REAL_BACKWARD => {
-            // The other half, mirrored; elements that are their own images are real.
+            // The other half is the mirror image. Elements that are their own mirror images are
+            // real.
             let (re, im) = parts(&a)?;
             let beside = n.div_ceil(2) - 1;
             let (mut im, mut re) = (slice_axis(&im, last, 1, beside)?, vec![re]);
@@ -64,7 +66,7 @@ fn transformed(t: &Transform, a: &Array) -> Result<Array> {
     move_axis(&whole, last, t.axis)
 }
 
-/// The shape of `a` with another last size.
+/// The shape of `a`, with the last size replaced.
 fn with_last(a: &Array, n: usize) -> Vec<usize> {
     let mut shape = a.shape().to_vec();
     shape[a.ndim() - 1] = n;
@@ -85,7 +87,7 @@ fn waves(rows: usize, columns: usize, n: usize, sign: f64) -> Result<(Array, Arr
     Ok((table(f64::cos)?, table(f64::sin)?))
 }
 
-/// The product with `re + i im`, by `f`.
+/// The product of `a` and `re + i im`, each part computed by `f`.
 fn times(
     a: &Parts,
     (re, im): &(Array, Array),
@@ -100,7 +102,7 @@ fn each(a: &Parts, f: impl Fn(&Array) -> Result<Array>) -> Result<Parts> {
     Ok(Parts(f(&a.0)?, a.1.as_ref().map(f).transpose()?))
 }
 
-/// Transforms along the last axis, of `n` elements.
+/// Transforms along the last axis, which has `n` elements.
 fn lines(a: Parts, n: usize, sign: f64) -> Result<Parts> {
     if n <= MAX_MATRIX {
         return times(&a, &waves(n, n, n, sign)?, |a, w| a.matmul(w));
@@ -109,8 +111,8 @@ fn lines(a: Parts, n: usize, sign: f64) -> Result<Parts> {
     let Some(columns) = (2..=MAX_MATRIX).rev().find(divides) else {
         bail!("fft", "a length with a large prime factor");
     };
-    // With j = columns j1 + j2 and k = k1 + rows k2: the columns' transforms (over j1), the
-    // twiddle factors w^(j2 k1), then the transforms over j2.
+    // With j = columns j1 + j2 and k = k1 + rows k2: first the transforms of the columns (over j1),
+    // then the twiddle factors w^(j2 k1), then the transforms over j2.
     let rows = n / columns;
     let last = a.0.ndim() - 1;
     let mut split = a.0.shape()[..last].to_vec();

@@ -14,25 +14,26 @@ use smallvec::smallvec;
 use ultramarine_abi::schema::{FftAttrs, fft, op};
 
 attributes! {
-    /// A transform of complex64, or from or to float32, with a factor.
+    /// A transform of complex64, or from or to float32, scaled by a factor.
     #[derive(Clone, Copy, Debug)]
     pub(crate) struct Transform {
         /// A code of [`fft`].
         pub code: u32,
         pub axis: usize,
-        /// The transform's length: that of its operand or, back to real numbers, of its result.
+        /// The transform's length: the size of its operand, or for a transform back to real numbers the size of its
+        /// result.
         pub n: usize,
         pub scale: f64,
     }
 }
 
-/// Elements of half of a spectrum of `n`: the others follow from its symmetry.
+/// Number of stored elements of a spectrum of length `n`. The remaining elements follow from its symmetry.
 pub(crate) fn half(n: usize) -> usize {
     n / 2 + 1
 }
 
 impl Transform {
-    /// Transforms `a`, which has the code's dtype and size.
+    /// Transforms `a`, which has the dtype and size that the code requires.
     pub fn of(self, a: &Array) -> Result<Array> {
         let mut shape = Shape::from_slice(a.shape());
         shape[self.axis] = if self.code == fft::REAL { half(self.n) } else { self.n };
@@ -41,7 +42,7 @@ impl Transform {
         Array::try_of(self, &[a], shape, dtype)
     }
 
-    /// The same kind and factor in the other direction.
+    /// The transform of the same kind and factor in the opposite direction.
     fn back(self) -> Transform {
         let code = match self.code {
             fft::FORWARD => fft::BACKWARD,
@@ -52,7 +53,7 @@ impl Transform {
         Transform { code, ..self }
     }
 
-    /// Multiplies half of a spectrum, but for those elements that are their own mirror images.
+    /// Multiplies half of a spectrum by `factor`, except the elements that are their own mirror images.
     fn weighted(&self, a: &Array, factor: f32) -> Result<Array> {
         let mut weights = vec![factor; half(self.n)];
         weights[0] = 1.0;
@@ -92,8 +93,8 @@ impl Rules for Transform {
         decompose::candidates(self, d, candidates);
     }
 
-    /// The adjoint. Half of a spectrum stands for all of it: what is read of an element with a mirror
-    /// image counts twice, and what is written to it is shared among two.
+    /// The adjoint. Half of a spectrum stands for all of it. An element that has a mirror image therefore counts twice
+    /// when it is read, and shares what is written to it between two elements.
     fn vjp(&self, v: &Vjp<'_>) -> Result<Cotangents> {
         let (ct, back) = (v.cotangent, self.back());
         Ok(smallvec![Some(match self.code {

@@ -1,5 +1,6 @@
-//! Index arrays, read on the host. Under `ULTRAMARINE_VALIDATE=1` what points outside is an error. Else nothing looks at their
-//! values: reads are held to the axis, and writes beyond it are dropped.
+//! Bounds checks of index arrays, which read the indices on the host. They run under `ULTRAMARINE_VALIDATE=1`, where an
+//! index out of bounds is an error. Otherwise no check runs: reads are clamped to the axis, and writes out of bounds
+//! are dropped.
 
 use crate::backend::{Exec, Operand};
 use crate::error::{Error, Result};
@@ -9,8 +10,8 @@ use smallvec::SmallVec;
 use std::sync::OnceLock;
 use ultramarine_runtime::validation_layer;
 
-/// Checks the index arrays of a call, its operands from 1 on, of which each addresses one of `axes`
-/// of operand 0. They are read on the host, so a device that runs ahead is waited for.
+/// Checks the index arrays of a call: its operands from 1 on, each of which addresses one of `axes` of operand 0. They
+/// are read on the host, so the check waits for a device that runs ahead.
 ///
 /// # Errors
 /// [`Error::Index`] for the first index that is out of bounds.
@@ -24,7 +25,8 @@ pub(in crate::ops) fn validate(op: &str, exec: &Exec, call: &Call<'_>, axes: &[u
     check(op, exec, call, each)
 }
 
-/// Checks the indices of a gathered product, its last operands: those of the first axis of operands 0 and 1.
+/// Checks the indices of a gathered product, which are its last operands. They address the first axis of operands 0 and
+/// 1.
 pub(in crate::ops) fn validate_picks(
     op: &str,
     exec: &Exec,
@@ -45,7 +47,8 @@ fn is_on() -> bool {
     *ON.get_or_init(validation_layer::is_enabled)
 }
 
-/// Checks operands that are indices, each given as its number, the axis that it addresses, and that axis' size.
+/// Checks operands that are indices. Each is given as its operand number, the axis that it addresses, and the size of
+/// that axis.
 #[cold]
 fn check(
     op: &str,
@@ -67,7 +70,7 @@ fn check(
     Ok(())
 }
 
-/// The first element that is no position along an axis of a size.
+/// The first element that is not a valid position along an axis of the given size.
 fn first_outside(exec: &Exec, indices: Operand<'_>, size: i128) -> Result<Option<i128>> {
     let mut found = None;
     each(exec, indices, |index| {
@@ -100,8 +103,8 @@ fn each(exec: &Exec, of: Operand<'_>, mut f: impl FnMut(i128) -> bool) -> Result
     for _ in 0..shape::size(of.shape) {
         let steps = place.iter().zip(&value.strides).map(|(i, stride)| *i as isize * stride);
         let mut bits = [0u8; 8];
-        // SAFETY: the value has an element of `width` bytes, at most 8, at each place within the shape;
-        // the buffer is the host's, was waited for, and is kept by `value`.
+        // SAFETY: the value has an element of `width` bytes, at most 8, at each position within the shape. The buffer
+        // is in host memory, the device's writes were waited for, and `value` keeps the buffer alive.
         unsafe {
             let at = value.data().offset(steps.sum::<isize>() * width as isize);
             std::ptr::copy_nonoverlapping(at, bits.as_mut_ptr(), width);

@@ -1,4 +1,4 @@
-//! Reading and writing through index arrays.
+//! Decompositions of reads and writes through index arrays.
 
 use crate::ops::index::gather::{Gather, IndexAxes, gather};
 use crate::ops::index::scatter::{ScatterAxis, scatter};
@@ -8,7 +8,7 @@ use crate::ops::rules::decomposition::{
 use crate::{array::Array, dtype::Dtype, error::Result, ops::rules::builders::with_axis};
 use ultramarine_abi::schema::scatter as kind;
 
-/// Candidates for a read: elements only move, so other dtypes do.
+/// Candidates for a read. Elements only move, so the read can run in another dtype.
 fn moved(
     source: &Array,
     dtype: Dtype,
@@ -23,7 +23,7 @@ fn moved(
     }
 }
 
-/// Index arrays in dtypes that a device is likely to have; none if all are.
+/// Index arrays in dtypes that a device is likely to support; `None` if all have such dtypes.
 fn plain(indices: &[Array]) -> Option<Vec<Array>> {
     let dtype = indices.first()?.dtype();
     let to = match dtype {
@@ -42,7 +42,7 @@ pub(crate) fn gather_candidates(of: &Gather, d: &Decompose<'_>, candidates: &mut
     }
     moved(source, d.dtype, candidates, &|s| gather(s, indices, &of.axes));
     if d.dtype.is_complex() {
-        // A slice's last axis comes last: its pairs do too.
+        // The last axis of a slice stays last, so the axis of pairs does too.
         let read = pairs(source).and_then(|p| gather(&p, indices, &of.axes));
         candidates.add(read.and_then(|r| unpaired(&r)));
     }
@@ -59,7 +59,7 @@ pub(crate) fn gather_axis_candidates(axis: usize, d: &Decompose<'_>, candidates:
     candidates.add(read.and_then(|r| r.reshape(d.shape)));
 }
 
-/// An index array for each axis, of which all but `axis` say where they are themselves.
+/// An index array for each axis. All but the one for `axis` contain their own positions.
 fn all_axes(indices: &Array, axis: usize) -> Result<(Vec<Array>, IndexAxes)> {
     let dtype = if indices.itemsize() < 8 && indices.dtype() != Dtype::Uint32 {
         Dtype::Int32
@@ -74,7 +74,7 @@ fn all_axes(indices: &Array, axis: usize) -> Result<(Vec<Array>, IndexAxes)> {
     Ok(((0..indices.ndim()).map(one).collect::<Result<_>>()?, axes))
 }
 
-/// Updates of single elements, as a scatter over all axes takes them.
+/// Updates of single elements, in the form that a scatter over all axes takes.
 fn single(updates: &Array, ndim: usize) -> Result<Array> {
     (0..ndim).try_fold(updates.clone(), |u, _| with_axis(&u, u.ndim()))
 }
@@ -129,7 +129,7 @@ fn written(
             candidates.add(out.map(|r| bitcast(&r, dtype)));
         }
     }
-    // A half rounds after each addition.
+    // float16 and bfloat16 round after each addition.
     let exact = !dtype.is_inexact() || !matches!(of, kind::SUM | kind::PROD);
     if let Some(wide) = wider(dtype).filter(|_| exact) {
         candidates.add(write(&source.astype(wide), &updates.astype(wide)).map(|r| r.astype(dtype)));

@@ -1,4 +1,4 @@
-//! Windows whose place is itself an array: only known when the graph is evaluated.
+//! Windows whose position is itself an array, so that it is known only at evaluation.
 
 use crate::backend::{Dispatch, Exec, Operand};
 use crate::error::{Result, bail, ensure};
@@ -21,16 +21,16 @@ use ultramarine_abi::schema::{DynamicSliceAttrs, op, scatter as kind};
 
 /// Where a window of an array begins.
 enum Place {
-    /// At the first element, for it is as large as the array.
+    /// At the first element, because the window is as large as the array.
     Whole,
     /// At the first element.
     Front,
-    /// At the starts, which are a line, along these axes.
+    /// At the starts (a 1-d array) along these axes.
     At(Array, IndexAxes),
 }
 
-/// The place of a window of shape `size` in an array of shape `from`, which begins at `start` along `axes` and at 0
-/// along the others.
+/// The position of a window of shape `size` in an array of shape `from`. It begins at `start` along `axes`, and at 0
+/// along the other axes.
 fn place(op: &str, from: &[usize], start: &Array, axes: &[isize], size: &[usize]) -> Result<Place> {
     if !start.dtype().is_integer() {
         bail!(
@@ -56,7 +56,7 @@ fn place(op: &str, from: &[usize], start: &Array, axes: &[isize], size: &[usize]
         );
         known.push(at);
     }
-    // Other sizes may come to a shapeless trace, but the window keeps its own.
+    // A shapeless trace may run with other array sizes, while the window keeps its size.
     if size == from && !shapeless() {
         return Ok(Place::Whole);
     }
@@ -74,9 +74,9 @@ fn front(size: &[usize]) -> [Strides; 3] {
 }
 
 impl Array {
-    /// Returns the window of shape `size` that begins at `start`: integers, one for each of `axes`;
-    /// along other axes it begins at 0. Starts may be computed values. A window that would leave
-    /// the array is moved inside.
+    /// Returns the window of shape `size` that begins at `start`, which has an integer for each of `axes`. Along other
+    /// axes the window begins at 0. Starts can be computed values. A window that would extend beyond the array is moved
+    /// inside.
     ///
     /// # Errors
     /// [`crate::Error::Value`] when `size` does not fit the array or `start` the axes,
@@ -111,9 +111,9 @@ impl Array {
         }
     }
 
-    /// Returns the array with `update` written over the window of its shape that begins at `start`,
-    /// as in [`Array::slice_at`]. An update of lower rank has size 1 along the first axes. If
-    /// nothing else needs this array, evaluation writes the window alone, in its memory.
+    /// Returns the array with `update` written over the window of its shape that begins at `start`, as in
+    /// [`Array::slice_at`]. An update of lower rank has size 1 along the first axes. If nothing else needs this array,
+    /// evaluation writes only the window, in the array's memory.
     ///
     /// ```
     /// use ultramarine::{Array, Dtype};
@@ -163,7 +163,7 @@ impl Array {
 }
 
 attributes! {
-    /// DYNAMIC_SLICE; operands are the source and a line of starts, one for each axis of `axes`.
+    /// DYNAMIC_SLICE. The operands are the source and a 1-d array of starts, one for each of `axes`.
     #[derive(Clone, Debug)]
     pub(crate) struct DynamicSlice {
         axes: IndexAxes,
@@ -171,7 +171,8 @@ attributes! {
 }
 
 attributes! {
-    /// DYNAMIC_SLICE_UPDATE; operands are the source, a line of starts, one for each axis of `axes`, and the update.
+    /// DYNAMIC_SLICE_UPDATE. The operands are the source, a 1-d array of starts, one for each of `axes`, and the
+    /// update.
     #[derive(Clone, Debug)]
     pub(crate) struct DynamicSliceUpdate {
         axes: IndexAxes,
@@ -182,8 +183,8 @@ fn attributes_of(axes: &[u8]) -> DynamicSliceAttrs {
     DynamicSliceAttrs::new(axes.len() as u32, axes_attr(axes))
 }
 
-/// The window of shape `size` of `whole`, of operand 0's shape, for a device without the kernel. The starts are read
-/// on the host, which waits for what computes them.
+/// A window of shape `size` of `whole`, which has operand 0's shape, for a device without the kernel. The starts are
+/// read on the host, which waits for their computation.
 fn window(
     exec: &Exec,
     call: &Call<'_>,
@@ -224,7 +225,7 @@ impl Rules for DynamicSlice {
             Err(_) if exec.take_refusal() => {}
             outcome => return outcome,
         }
-        // A copy, for a view would keep the source from being written over.
+        // Copy the window, because a view would prevent writing over the source in place.
         let part = window(exec, call, &self.axes, &call.inputs[0], size)?;
         let out = exec.alloc(size, call.dtype)?;
         exec.copy(Operand { value: &part, shape: size, dtype: call.dtype }, call.output(&out))?;
@@ -341,7 +342,7 @@ impl Rules for DynamicSliceUpdate {
     }
 }
 
-/// Returns true for a window of shape `size` in an array of shape `from`, with a start for each of `axes`.
+/// Returns true if `size` is the shape of a window in an array of shape `from`, with a start for each of `axes`.
 fn is_window(from: &[usize], starts: &[usize], axes: &[u8], size: &[usize]) -> bool {
     size.len() == from.len()
         && size.iter().zip(from).all(|(s, n)| s <= n)
@@ -349,27 +350,28 @@ fn is_window(from: &[usize], starts: &[usize], axes: &[u8], size: &[usize]) -> b
         && *starts == [axes.len()]
 }
 
-/// Checks that a window of shape `size` fits an array of another size, and that there are as many starts as before.
+/// Checks that a window of shape `size` fits the array's new size, and that the number of starts is unchanged.
 fn fits(name: &str, r: &Refit<'_>, size: &[usize]) -> Result<()> {
     let larger = size.iter().zip(r.inputs[0]).any(|(s, n)| s > n);
     if larger || r.inputs[1] != r.traced[1] { Err(cannot(name)) } else { Ok(()) }
 }
 
-/// The windows of mapped starts, one for each position of the mapped axis: slices of single elements, or of whole axes,
-/// at index arrays.
+/// The windows at mapped starts, one for each position of the mapped axis. They are gathered at index arrays, as slices
+/// of single elements or of whole axes.
 struct Windows {
     /// The mapped axis.
     size: usize,
     /// Shape of a window.
     window: Shape,
-    /// The axes of the unmapped array that windows do not cover whole.
+    /// The axes of the unmapped array that windows do not cover completely.
     cut: SmallVec<[usize; 8]>,
-    /// Of the elements, along each of `cut`: the mapped axis, then the window's part of these axes.
+    /// Positions of the elements along the mapped axis and each of `cut`; their shape is the mapped axis, then the
+    /// window's sizes along `cut`.
     positions: Vec<Array>,
 }
 
 impl Windows {
-    /// Of a mapped operation with operands source, starts ...
+    /// The windows of a mapped operation, whose first operands are the source and the starts.
     fn new(v: &Vmap<'_>, axes: &[u8], window: &[usize]) -> Result<Windows> {
         let starts = batched(&v.inputs[1], v.axes[1], v.size)?;
         let from = v.operands[0].shape();
@@ -399,7 +401,7 @@ impl Windows {
         (0..self.window.len()).filter(|i| !self.cut.contains(i))
     }
 
-    /// The windows of an array, mapped along an axis or not.
+    /// Reads the windows of an array, which can be mapped along an axis.
     fn read(mut self, source: &Array, mapped: Option<usize>) -> Result<Array> {
         let mut axes: IndexAxes = self.cut.iter().map(|a| *a as u8).collect();
         let source = match mapped {
@@ -427,7 +429,7 @@ impl Windows {
         taken.transpose_axes(&back)
     }
 
-    /// The mapped array with the mapped updates in its windows.
+    /// The mapped array with the mapped updates written into its windows.
     fn write(mut self, source: &Array, update: &Array) -> Result<Array> {
         let whole = self.whole();
         self.positions.push(batch_index(&whole)?);
@@ -452,7 +454,7 @@ impl Windows {
     }
 }
 
-/// Starts of any integer dtype, held between 0 and `last`, as int64.
+/// Starts of any integer dtype, clamped to 0 to `last`, as int64.
 fn clamped(starts: &Array, last: usize) -> Result<Array> {
     let bound = |n: usize| Array::scalar(n as i64);
     if starts.dtype() == Dtype::Uint64 {

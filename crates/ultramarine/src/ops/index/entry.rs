@@ -3,12 +3,12 @@
 use crate::{array::Array, dtype::Dtype};
 use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
 
-/// One entry of an index: it addresses one axis, unless its variant says otherwise.
-/// [`index!`](crate::index!) writes entries as Python does, and makes them of integers, ranges and
-/// arrays. [`Array::index`] reads by them, [`Array::index_update`] writes.
+/// One entry of an index. It addresses one axis, unless its variant says otherwise. [`index!`](crate::index!) writes
+/// entries as Python does, and converts integers, ranges and arrays to entries. [`Array::index`] reads the selected
+/// elements, [`Array::index_update`] writes them.
 #[derive(Clone)]
 pub enum Index {
-    /// One position of an axis, which goes away; negative from the end.
+    /// One position of an axis, which is removed. Negative positions count from the end.
     Int(i64),
     /// Python's `start:stop:step`.
     Slice {
@@ -23,11 +23,11 @@ pub enum Index {
     Full,
     /// A new axis of size 1.
     NewAxis,
-    /// As many whole axes as are left: `...`.
+    /// All remaining axes, whole: `...`.
     Ellipsis,
-    /// Positions of an axis: any integer dtype.
+    /// Positions along an axis, in any integer dtype.
     Array(Array),
-    /// A bool array over the first axes. Only by itself.
+    /// A bool array over the first axes. It must be the only entry.
     Mask(Array),
 }
 
@@ -49,7 +49,7 @@ impl From<RangeFull> for Index {
     }
 }
 
-/// A position; one beyond all arrays stays beyond them.
+/// A position. One outside every array's range stays outside.
 fn place(i: impl TryInto<i64>) -> i64 {
     i.try_into().unwrap_or(i64::MAX)
 }
@@ -96,7 +96,7 @@ macro_rules! from_integers {
 }
 from_integers! { i32 i64 isize usize }
 
-/// End of a slice that includes `last`; `None`: the end of the axis, since 0 is the first position.
+/// End of a slice that includes `last`. `None` is the end of the axis, because 0 would be the first position.
 fn after(last: i64) -> Option<i64> {
     (last != -1).then(|| last.saturating_add(1))
 }
@@ -114,7 +114,7 @@ pub trait Entries {
     fn entries(&self) -> &[Index];
 }
 
-// Messages are about the index, and not about `AsRef`.
+// The bound is `AsRef`, but error messages should mention the index, so this trait wraps it.
 #[diagnostic::do_not_recommend]
 impl<T: AsRef<[Index]>> Entries for T {
     fn entries(&self) -> &[Index] {

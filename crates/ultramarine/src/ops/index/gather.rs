@@ -1,4 +1,4 @@
-//! Reading through index arrays, and the user's functions that do.
+//! Reads through index arrays, and the public functions for them.
 
 use crate::error::{Error, Result, ensure};
 use crate::ops::rules::builders::{flat, move_axis, without_axis};
@@ -19,10 +19,10 @@ use crate::{array::Array, backend::Exec, dtype::Dtype, node::Value, placement::f
 use smallvec::{SmallVec, smallvec};
 use ultramarine_abi::schema::{AxisAttrs, GatherAttrs, op, scatter as kind};
 
-/// The axes that index arrays address, one each.
+/// The axes that index arrays address, one axis per array.
 pub(crate) type IndexAxes = SmallVec<[u8; 4]>;
 
-/// Checks index arrays, and brings them to one shape and dtype.
+/// Checks index arrays, and converts them to one shape and dtype.
 pub(crate) fn common(op: &str, indices: &[Array]) -> Result<Vec<Array>> {
     for i in indices {
         ensure!(
@@ -41,14 +41,14 @@ pub(crate) fn common(op: &str, indices: &[Array]) -> Result<Vec<Array>> {
         shape = shape::broadcast(op, &shape, i.shape())?;
         dtype = Some(dtype.map_or(i.dtype(), |d: Dtype| d.promote(i.dtype())));
     }
-    // uint64 with a signed type: the indices that make sense fit int64.
+    // The indices are uint64 and a signed type: all valid indices fit int64.
     let dtype = dtype.filter(|d| d.is_integer()).unwrap_or(Dtype::Int64);
     let indices: Vec<Array> = indices.iter().map(|i| i.astype(dtype)).collect();
     let partners: Vec<&Array> = indices.iter().collect();
     indices.iter().map(|i| Ok(broadcast_with(i, &shape, &partners)?.into_owned())).collect()
 }
 
-/// Shape of what `indices` (of one shape) select along `axes` of a source.
+/// Shape of the elements that `indices` (of one shape) select along `axes` of a source.
 pub(crate) fn gathered(source: &[usize], index: &[usize], axes: &[u8]) -> Shape {
     let mut shape = Shape::from_slice(index);
     shape.extend(
@@ -57,7 +57,7 @@ pub(crate) fn gathered(source: &[usize], index: &[usize], axes: &[u8]) -> Shape 
     shape
 }
 
-/// Returns true for the shape of what indices of one type, one for each of `axes`, gather.
+/// Returns true if the shape is that of a gather by indices of one type, one for each of `axes`.
 pub(super) fn is_gather(
     source: &[usize],
     indices: &[draft::Type<'_>],
@@ -72,7 +72,7 @@ pub(super) fn is_gather(
         })
 }
 
-/// The attributes' array of axes.
+/// The axes as the array of the operation's attributes.
 pub(crate) fn axes_attr(axes: &[u8]) -> [u8; 32] {
     let mut out = [0; 32];
     for (to, from) in out.iter_mut().zip(axes) {
@@ -81,7 +81,7 @@ pub(crate) fn axes_attr(axes: &[u8]) -> [u8; 32] {
     out
 }
 
-/// Refuses to take elements where there are none.
+/// Rejects taking elements from an array that has none.
 fn check_take(is_empty: bool, takes_some: bool) -> Result<()> {
     let possible = !is_empty || !takes_some;
     ensure!(
@@ -92,10 +92,10 @@ fn check_take(is_empty: bool, takes_some: bool) -> Result<()> {
     Ok(())
 }
 
-/// Slices of `source` at the positions that `indices` (of one shape and integer
-/// dtype, at least one array) give along `axes`: the index shape, then the shape of
-/// the source with 1 along indexed axes. Negative indices count from the end; others
-/// outside are clamped.
+/// Returns slices of `source` at the positions that `indices` (at least one array, all of one shape
+/// and integer dtype) give along `axes`. The result has the index shape, then the source's shape
+/// with 1 along indexed axes. Negative indices count from the end. Indices out of bounds are
+/// clamped.
 ///
 /// # Errors
 /// [`Error::Value`] when the result is too large or the source has nothing to take.
@@ -109,9 +109,9 @@ pub(crate) fn gather(source: &Array, indices: &[Array], axes: &[u8]) -> Result<A
     Array::try_of(Gather { axes: axes.into() }, &inputs, shape, source.dtype())
 }
 
-/// Indices along an axis whose neighbours in memory lie along that axis, or nearly so,
-/// as GATHER_AXIS takes them: flat, and broadcast along the other axes. Slices across
-/// such an axis would be strided. `None` where slices are better.
+/// Indices for GATHER_AXIS: flat, and broadcast along the other axes. They are used along an axis
+/// whose elements are neighbours in memory, or nearly, because slices across such an axis would be
+/// strided. `None` if slices are better.
 pub(crate) fn spread(source: &[usize], indices: &Array, axis: usize) -> Result<Option<Array>> {
     const RUN: usize = 16;
     let (before, after) = (shape::size(&source[..axis]), shape::size(&source[axis + 1..]));
@@ -128,13 +128,13 @@ pub(crate) fn spread(source: &[usize], indices: &Array, axis: usize) -> Result<O
 }
 
 impl Array {
-    /// Returns the elements at `indices` along `axis` (`..`: of the flattened array). The axis is
-    /// replaced by the shape of the indices. Negative indices count from the end. Indices out of
-    /// bounds give the first or the last element, whichever is nearer.
+    /// Returns the elements at `indices` along `axis` (`..`: in the flattened array). The shape of
+    /// the indices replaces the axis. Negative indices count from the end. An index out of bounds
+    /// gives the first or the last element, whichever is nearer.
     ///
     /// # Errors
-    /// [`Error::Index`] for an axis out of range; [`Error::Value`] for indices that
-    /// are no integers, or a non-empty take from an empty axis. Under `ULTRAMARINE_VALIDATE=1`
+    /// [`Error::Index`] for an axis out of range; [`Error::Value`] for indices that are not
+    /// integers, or for taking elements from an empty axis. Under `ULTRAMARINE_VALIDATE=1`
     /// evaluation fails with [`Error::Index`] for an index out of bounds.
     ///
     /// ```
@@ -171,7 +171,7 @@ impl Array {
         if at == 0 {
             return Ok(out);
         }
-        // The index axes come first; they belong where the axis was.
+        // The gather puts index axes first; move them to the place of the axis.
         let order: Vec<usize> = (k..k + at).chain(0..k).chain(k + at..out.ndim()).collect();
         out.transpose_axes(order.iter().map(|i| *i as isize).collect::<Vec<_>>())
     }
@@ -189,8 +189,8 @@ impl Array {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Index`] for an axis out of range, [`Error::Value`] for indices of
-    /// another rank or that are no integers.
+    /// [`Error::Index`] for an axis out of range, [`Error::Value`] for indices that have another
+    /// rank or are not integers.
     pub fn take_along_axis(&self, indices: &Array, axis: impl Into<Axis>) -> Result<Array> {
         let Some(axis) = axis.into().number() else {
             return flat(self)?.take_along_axis(indices, Some(0));
@@ -200,7 +200,8 @@ impl Array {
         Ok(source.gather_axis(&indices, axis))
     }
 
-    /// Both operands of an `.._along_axis`, broadcast against each other but for the axis.
+    /// Both operands of a function `.._along_axis`, broadcast against each other except along the
+    /// axis.
     pub(crate) fn along_axis(
         &self,
         name: &str,
@@ -248,7 +249,7 @@ impl Array {
         Ok((common(self, indices)?, common(indices, self)?, at))
     }
 
-    /// GATHER_AXIS of operands that agree but for the axis.
+    /// GATHER_AXIS for operands that agree in all axes but `axis`.
     pub(crate) fn gather_axis(&self, indices: &Array, axis: usize) -> Array {
         let shape = Shape::from_slice(indices.shape());
         Array::of(GatherAxis { axis }, &[self, indices], shape, self.dtype())
@@ -256,14 +257,14 @@ impl Array {
 }
 
 attributes! {
-    /// GATHER; operands are the source and an index array for each axis.
+    /// GATHER. The operands are the source and an index array for each axis.
     #[derive(Clone, Debug)]
     pub(crate) struct Gather {
         pub axes: IndexAxes,
     }
 }
 
-/// For index arrays of a shape with a mapped axis in front: the index of that axis.
+/// For index arrays with a mapped axis in front: the index along the mapped axis.
 pub(crate) fn batch_index(shape: &[usize]) -> Result<Array> {
     let mut column = Shape::from_elem(1, shape.len());
     column[0] = shape[0];
@@ -344,7 +345,7 @@ impl Rules for Gather {
 }
 
 attributes! {
-    /// GATHER_AXIS; operands are the source and the indices.
+    /// GATHER_AXIS. The operands are the source and the indices.
     #[derive(Clone, Debug)]
     pub(crate) struct GatherAxis {
         axis: usize,

@@ -1,8 +1,8 @@
-//! NumPy's indexing: what `x[...]` reads and writes.
+//! NumPy's indexing: reads `x[...]` and writes to it.
 //!
-//! Integers and slices are views. Index arrays are broadcast against each other; what
-//! they select stands where the first of them (or of the integers beside them) stood,
-//! or in front if a slice or a new axis separates them.
+//! Integers and slices give views. Index arrays are broadcast against each other. Their axes stand
+//! where the first index array (or the first integer beside them) stood, or in front if a slice or
+//! a new axis separates the index arrays.
 
 use crate::error::{Error, Result, bail};
 use crate::ops::index::{
@@ -16,11 +16,11 @@ use crate::shape::{self, Shape, Show};
 use crate::{array::Array, dtype::Dtype, placement::follow, scalar::Scalar};
 use ultramarine_abi::schema::{binary, scatter as kind};
 
-/// Combination of an update with the elements that are there; see [`Array::index_update`]. Except
-/// for [`Update::Set`], positions that repeat are all applied.
+/// How an update combines with the existing elements; see [`Array::index_update`]. Repeated
+/// positions are all applied, except for [`Update::Set`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Update {
-    /// Replaces it; where positions repeat, the last one wins.
+    /// Replaces the element. If positions repeat, the last update wins.
     Set,
     /// Adds.
     Add,
@@ -28,16 +28,17 @@ pub enum Update {
     Subtract,
     /// Multiplies.
     Multiply,
-    /// Multiplies by the reciprocal (which integers truncate, as in MLX: of 2 it is 0).
+    /// Multiplies by the reciprocal. For integers the reciprocal is truncated, as in MLX, so that
+    /// of 2 is 0.
     Divide,
-    /// Keeps the smaller.
+    /// Keeps the smaller value.
     Minimum,
-    /// Keeps the larger.
+    /// Keeps the larger value.
     Maximum,
 }
 
 impl Update {
-    /// The scatter's code, and the updates as it takes them.
+    /// The scatter's code, and the updates in the form that the scatter takes.
     pub(super) fn scatter(self, updates: Array) -> Result<(u32, Array)> {
         let dtype = updates.dtype();
         Ok(match self {
@@ -47,14 +48,14 @@ impl Update {
                 let zero = Array::scalar(Scalar::from_i64(dtype, 0));
                 (kind::SUM, bin(binary::SUBTRACT, &zero, &updates)?)
             }
-            // The updates of a division are reciprocals by now.
+            // The updates of a division are already reciprocals here.
             Update::Multiply | Update::Divide => (kind::PROD, updates),
             Update::Minimum => (kind::MIN, updates),
             Update::Maximum => (kind::MAX, updates),
         })
     }
 
-    /// The same for elements side by side, of one dtype.
+    /// Combines updates elementwise with old elements of the same shape and dtype.
     fn combine(self, old: &Array, updates: Array) -> Result<Array> {
         let (code, updates) = self.scatter(updates)?;
         let code = match code {
@@ -68,8 +69,8 @@ impl Update {
     }
 }
 
-/// A value for a place of shape `shape`: leading axes of size 1 that are too many are
-/// dropped, the rest is broadcast.
+/// Fits an update to shape `shape`: superfluous leading axes of size 1 are dropped, the other axes
+/// are broadcast.
 fn fitted(updates: &Array, shape: &[usize]) -> Result<Array> {
     let extra = updates.ndim().saturating_sub(shape.len());
     let ones = updates.shape()[..extra].iter().take_while(|n| **n == 1).count();
@@ -81,12 +82,13 @@ impl Array {
     /// integers and slices, a copy for index arrays.
     ///
     /// Index arrays out of range are clamped; under `ULTRAMARINE_VALIDATE=1` they fail with
-    /// [`Error::Index`] at evaluation. A mask by itself gives the elements at its true positions,
-    /// as one axis in place of the mask's axes. The mask is evaluated, since it decides the shape.
+    /// [`Error::Index`] at evaluation. A mask as the only entry selects the elements at its true
+    /// positions; one axis replaces the mask's axes. The mask is evaluated, because it decides the
+    /// shape.
     ///
     /// # Errors
-    /// [`Error::Value`] for too many entries, boolean masks that do not fit, are beside other
-    /// entries or traced, index arrays that are no integers or cannot be broadcast;
+    /// [`Error::Value`] for too many entries; for boolean masks that do not fit, stand beside other
+    /// entries or are traced; and for index arrays that are not integers or cannot be broadcast.
     /// [`Error::Index`] for an integer out of range.
     ///
     /// ```
@@ -143,7 +145,7 @@ impl Array {
             return part.take(positions, Some(plan.axes[0] as isize))?.reshape(&shape);
         }
         let out = gather(&part, &plan.arrays, &plan.axes)?;
-        // From (index, axes) to (axes before, index, axes after), then without the
+        // Move the axes from (index, other axes) to (axes before, index, axes after), then drop the
         // axes of size 1 that arrays and integers leave.
         let k = plan.index_shape().len();
         let (before, after) = plan.kept();
@@ -163,12 +165,13 @@ impl Array {
     /// its memory is reused.
     ///
     /// Updates by index arrays out of range are dropped; under `ULTRAMARINE_VALIDATE=1` they fail
-    /// with [`Error::Index`] at evaluation. A mask by itself takes one update for all its true
-    /// positions, or one for each, in order; too few are [`Error::Runtime`] at evaluation.
+    /// with [`Error::Index`] at evaluation. A mask as the only entry takes one update for all its
+    /// true positions, or one for each, in order. If there are too few, evaluation fails with
+    /// [`Error::Runtime`].
     ///
     /// # Errors
-    /// As [`Array::index`], but for masks by themselves; [`Error::Value`] when the
-    /// updates cannot be broadcast or a mask does not fit.
+    /// As [`Array::index`], except for masks as the only entry; [`Error::Value`] when the updates
+    /// cannot be broadcast or a mask does not fit.
     ///
     /// ```
     /// use ultramarine::{Array, Dtype, Update, index};
@@ -191,7 +194,7 @@ impl Array {
         self.computable("scatter")?;
         updates.computable("scatter")?;
         let updates = if kind == Update::Divide {
-            // Before integers lose what is behind the point.
+            // Take the reciprocal first, because conversion to integers drops the fraction.
             let one = Array::scalar(Scalar::from_i64(updates.dtype().to_inexact(), 1));
             bin(binary::DIVIDE, &one, updates)?.astype(self.dtype())
         } else {
@@ -215,7 +218,7 @@ impl Array {
             let new = kind.combine(&old, new)?.astype(self.dtype());
             return self.slice_update(&new, &start, &stop, &plan.step);
         }
-        // Integers are index arrays here, so that the array is copied only once.
+        // Treat integers as index arrays here, so that the array is copied only once.
         let part = plan.sliced(self, false)?;
         let (before, after) = plan.kept();
         let updates = fitted(&updates, &plan.result(part.shape()))?;
@@ -261,7 +264,7 @@ impl Array {
         let new = match updates.ndim() {
             n if n <= rest.len() => kind.combine(self, updates.broadcast_to(self.shape())?)?,
             n if n == rest.len() + 1 => {
-                // The updates of true positions, by the number of the position.
+                // Each true position takes the update with the position's number.
                 let rows = updates.shape()[0];
                 let mut shape = Shape::from_elem(rows, 1);
                 shape.extend_from_slice(rest);

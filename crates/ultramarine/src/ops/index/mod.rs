@@ -1,4 +1,4 @@
-//! Reads and writes at positions: index arrays, masks, slices that begin at an array's values.
+//! Reads and writes at positions: index arrays, masks, and slices whose start is an array's value.
 
 pub(in crate::ops) mod bounds;
 mod decompose;

@@ -1,4 +1,4 @@
-//! Indices resolved against a shape: views for integers and slices, and where index arrays go.
+//! Indices resolved against a shape: views for integers and slices, and the positions of index arrays.
 
 use crate::error::{Error, Result, bail};
 use crate::ops::index::gather::{common, gathered, spread};
@@ -10,23 +10,23 @@ use crate::{array::Array, dtype::Dtype, node::Value, scalar::Scalar};
 use smallvec::SmallVec;
 use ultramarine_abi::schema::scatter as kind;
 
-/// An index resolved against a shape: an entry for each axis, and where new ones are.
+/// An index resolved against a shape: an entry for each axis, and the positions of new axes.
 pub(super) struct Resolved {
-    /// `start`, `stop`, `step` for each axis; an integer's slice has size 1, an index
-    /// array's is whole.
+    /// `start`, `stop`, `step` for each axis. The slice of an integer has size 1; that of an index array is the whole
+    /// axis.
     pub start: Vec<isize>,
     pub stop: Vec<isize>,
     pub step: Vec<isize>,
-    /// True if the slices are all of the array.
+    /// True if the slices select the whole array.
     pub whole: bool,
-    /// Axes with integers, and the integers.
+    /// Axes with integers, and those integers.
     pub ints: Vec<(usize, i64)>,
     /// Index arrays (of one shape and dtype) and their axes.
     pub arrays: Vec<Array>,
     pub axes: Vec<u8>,
-    /// Of the result: `None` a new axis, else the axis of the array.
+    /// Axes of the result: `None` for a new axis, else the axis of the array.
     pub order: Vec<Option<usize>>,
-    /// Where in `order` the index arrays' dimensions come.
+    /// Position in `order` at which the index arrays' dimensions are inserted.
     pub place: usize,
 }
 
@@ -41,7 +41,7 @@ fn too_many(ndim: usize) -> Error {
     Error::Value(text.into())
 }
 
-/// A position counted from the start.
+/// Converts a position to one counted from the start.
 fn within(i: i64, axis: usize, n: usize) -> Result<i64> {
     let at = if i < 0 { i.saturating_add(n as i64) } else { i };
     match (0..n as i64).contains(&at) {
@@ -56,7 +56,7 @@ fn within(i: i64, axis: usize, n: usize) -> Result<i64> {
     }
 }
 
-/// Start and stop of a slice of an axis of size `n`, held to the axis; -1 is before the first element.
+/// Start and stop of a slice of an axis of size `n`, clamped to the axis. -1 is before the first element.
 fn ends(n: i64, start: Option<i64>, stop: Option<i64>, step: i64) -> (i64, i64) {
     let (low, high) = if step > 0 { (0, n) } else { (-1, n - 1) };
     let place = |p: Option<i64>, missing: i64| match p {
@@ -68,7 +68,7 @@ fn ends(n: i64, start: Option<i64>, stop: Option<i64>, step: i64) -> (i64, i64) 
     (place(start, first), place(stop, last))
 }
 
-/// The first position of a slice of an axis of size `n`, its step and its length; `None` for a step of zero.
+/// The first position of a slice of an axis of size `n`, its step and its length. `None` if the step is zero.
 fn part(
     n: usize,
     start: Option<i64>,
@@ -85,7 +85,7 @@ fn part(
     Some((if length > 0 { start as usize } else { 0 }, step as isize, length))
 }
 
-/// The axis that the entries behind an ellipsis at `axis` begin with.
+/// The axis of the first entry after an ellipsis at `axis`.
 fn end_of_ellipsis(behind: &[Index], axis: usize, ndim: usize) -> Option<usize> {
     if behind.iter().any(|entry| matches!(entry, Index::Ellipsis)) {
         return None;
@@ -94,11 +94,11 @@ fn end_of_ellipsis(behind: &[Index], axis: usize, ndim: usize) -> Option<usize> 
     ndim.checked_sub(used).filter(|end| *end >= axis)
 }
 
-/// A view by integers, slices and new axes, whose axes come one after the other.
+/// A view by integers, slices and new axes. The axes are added one after the other.
 struct Axes<'a> {
     sizes: &'a [usize],
     strides: &'a [isize],
-    /// Elements from the array's first to the view's.
+    /// Offset in elements from the array's first element to the view's.
     first: isize,
     shape: Shape,
     out: Strides,
@@ -128,16 +128,16 @@ impl Axes<'_> {
         let stride = self.strides[axis];
         self.first += first as isize * stride;
         self.shape.push(length);
-        // A step that is never taken might overflow when it is made a stride.
+        // A step that is never taken could overflow when multiplied by the stride.
         self.out.push(if length > 1 { step * stride } else { stride });
         Some(())
     }
 }
 
-/// `x[entries]` of integers, slices and new axes, of an array whose views are made at once: one view, and no lists. `None` for
-/// other arrays and entries, and for those that are errors.
+/// `x[entries]` for integers, slices and new axes of an array whose views can be made at once: makes one view without
+/// temporary lists. `None` for other arrays and entries, and for invalid entries.
 pub(super) fn viewed(a: &Array, entries: &[Index]) -> Option<Array> {
-    // A view of a constant may be one, too.
+    // A view of a constant may itself be a constant.
     let (value, place) = on_hand(a).filter(|_| !a.node().op.is_constant())?;
     let (sizes, strides) = (a.shape(), &value.strides[..]);
     let mut axes = Axes { sizes, strides, first: 0, shape: Shape::new(), out: Strides::new() };
@@ -172,14 +172,14 @@ pub(super) fn viewed(a: &Array, entries: &[Index]) -> Option<Array> {
     if shape[..] == *sizes && out[..] == *strides {
         return Some(a.clone());
     }
-    // Nothing may point outside, not even an empty view.
+    // The offset must not point outside the buffer, even for an empty view.
     let first = if shape.contains(&0) { 0 } else { first };
     let offset = value.offset.wrapping_add_signed(first * a.itemsize() as isize);
     let value = Value { buffer: value.buffer.clone(), offset, strides: out };
     Some(Array::given_at(place, value, shape, a.dtype()))
 }
 
-/// Appends axes that a slice has whole.
+/// Appends axes that the slice selects completely.
 fn whole(
     sizes: &[usize],
     start: &mut SmallVec<[usize; 4]>,
@@ -191,8 +191,8 @@ fn whole(
     shapes.into_iter().for_each(|shape| shape.extend_from_slice(sizes));
 }
 
-/// The slice that `x[entries] = v` of integers, slices and new axes writes to, its shape, and the shape that `v` is broadcast to.
-/// `None` for other entries, and for those that are errors.
+/// The slice that `x[entries] = v` writes to, for integers, slices and new axes, with its shape and the shape to which
+/// `v` is broadcast. `None` for other entries, and for invalid ones.
 pub(super) fn written(of: &[usize], entries: &[Index]) -> Option<(View, Shape, Shape)> {
     let mut start: SmallVec<[usize; 4]> = SmallVec::new();
     let (mut step, mut region, mut result) = (Strides::new(), Shape::new(), Shape::new());
@@ -251,7 +251,7 @@ impl Resolved {
             order: Vec::new(),
             place: 0,
         };
-        // Where in `order` integers and arrays stand.
+        // Positions in `order` of the integers and arrays.
         let mut positions = Vec::new();
         let mut axis = 0;
         for entry in entries {
@@ -271,8 +271,8 @@ impl Resolved {
                     p.order.push(Some(axis));
                     axis += 1;
                 }
-                // Of the sizes of the moment a position from the end would become one from the start, and the only
-                // element the whole axis.
+                // In a shapeless trace, the present sizes must not turn a position from the end into one from the
+                // start, or the only element into the whole axis.
                 Index::Int(i) if (*i < 0 || of[axis] == 1) && shapeless() => {
                     within(*i, axis, of[axis])?;
                     p.arrays.push(Array::scalar(*i));
@@ -324,18 +324,18 @@ impl Resolved {
         let n = n as i64;
         let (start, stop) = ends(n, start, stop, step);
         self.whole &= step == 1 && start == 0 && stop == n;
-        // A stop before the first element must not be read as one from the end.
+        // A stop before the first element must not be read as a position from the end.
         self.start[axis] = start as isize;
         self.stop[axis] = if stop < 0 { isize::MIN } else { stop as isize };
         self.step[axis] = step as isize;
         if step < 0 && start < 0 {
-            // Nothing is left of an empty axis.
+            // A slice of an empty axis is empty.
             (self.start[axis], self.stop[axis], self.step[axis]) = (0, 0, 1);
         }
         Ok(())
     }
 
-    /// The slices' part of `a`; integers' axes have size 1 if `ints`, else are whole.
+    /// The part of `a` that the slices select. The axes of integers have size 1 if `ints` is set, else they stay whole.
     pub fn sliced(&self, a: &Array, ints: bool) -> Result<Array> {
         if self.whole && (!ints || self.ints.is_empty()) {
             return Ok(a.clone());
@@ -354,18 +354,18 @@ impl Resolved {
         (start, stop)
     }
 
-    /// Shape of the index arrays together.
+    /// The common shape of the index arrays.
     pub fn index_shape(&self) -> &[usize] {
         self.arrays.first().map_or(&[], |a| a.shape())
     }
 
-    /// Axes of the array that stay, before and after the place of the index.
+    /// Axes of the array that are kept, before and after the position of the index.
     pub fn kept(&self) -> (Vec<usize>, Vec<usize>) {
         let some = |part: &[Option<usize>]| part.iter().flatten().copied().collect();
         (some(&self.order[..self.place]), some(&self.order[self.place..]))
     }
 
-    /// `part` with updates of the shape (axes before, index, axes after) combined in.
+    /// `part` combined with updates of the shape (axes before, index, axes after).
     pub fn scattered(
         &self,
         part: &Array,
@@ -399,7 +399,7 @@ impl Resolved {
         scatter(part, &indices, &updates, &axes, code)
     }
 
-    /// Shape of the result; `sizes` are the axes' after slicing.
+    /// Shape of the result. `sizes` are the sizes of the axes after slicing.
     pub fn result(&self, sizes: &[usize]) -> Shape {
         let size = |o: &Option<usize>| o.map_or(1, |a| sizes[a]);
         let (before, after) = self.order.split_at(self.place);
@@ -410,7 +410,7 @@ impl Resolved {
     }
 }
 
-/// A 0-d index, in `dtype` if it holds it.
+/// A 0-d index, in `dtype` if that dtype can hold it.
 fn constant(at: i64, dtype: Dtype) -> Array {
     let fits = crate::iinfo(dtype).is_some_and(|i| i128::from(at) <= i.max);
     Array::scalar(Scalar::from_i64(if fits { dtype } else { Dtype::Int64 }, at))

@@ -1,4 +1,4 @@
-//! Writing through index arrays, and the user's functions that do.
+//! Writes through index arrays, and the public functions for them.
 
 use crate::error::{Error, Result};
 use crate::ops::index::bounds;
@@ -16,9 +16,9 @@ use crate::{array::Array, backend::Exec, node::Value, shape::Shape};
 use smallvec::{SmallVec, smallvec};
 use ultramarine_abi::schema::{ScatterAttrs, ScatterAxisAttrs, binary, op, scatter as kind, unary};
 
-/// `source` with `updates` (shaped as [`gather`]'s result, in the source's dtype)
-/// combined in at the positions that `indices` (of one shape and integer dtype) give
-/// along `axes`, by a code of [`kind`]. Indices outside are skipped.
+/// Returns `source` combined with `updates` at the positions that `indices` give along `axes`, by a
+/// code of [`kind`]. The updates have the shape of [`gather`]'s result and the source's dtype. The
+/// indices have one shape and integer dtype. Indices out of bounds are skipped.
 ///
 /// # Errors
 /// None at present.
@@ -42,10 +42,10 @@ pub(crate) fn scatter(
 }
 
 impl Array {
-    /// Returns the array with `values` put along `axis`, by an index for each: the reverse of
-    /// [`Array::take_along_axis`]. The values are broadcast to the indices' shape and converted to
-    /// the array's dtype. `None` counts in the flattened array and keeps the shape. Values for
-    /// indices out of bounds are dropped.
+    /// Returns the array with `values` written along `axis`, by an index for each value: the
+    /// reverse of [`Array::take_along_axis`]. The values are broadcast to the indices' shape and
+    /// converted to the array's dtype. With `None` the indices refer to the flattened array, and
+    /// the shape is kept. Values for indices out of bounds are dropped.
     ///
     /// # Errors
     /// As [`Array::take_along_axis`]; [`crate::Error::Value`] when the values cannot
@@ -66,7 +66,7 @@ impl Array {
         source.put_axis(&indices, &values, axis, kind::SET)
     }
 
-    /// SCATTER_AXIS of operands that agree but for the axis.
+    /// SCATTER_AXIS for operands that agree in all axes but `axis`.
     pub(crate) fn put_axis(
         &self,
         indices: &Array,
@@ -94,7 +94,7 @@ impl Array {
 }
 
 attributes! {
-    /// SCATTER; operands are the source, an index array for each axis, and the updates.
+    /// SCATTER. The operands are the source, an index array for each axis, and the updates.
     #[derive(Clone, Debug)]
     pub(crate) struct Scatter {
         /// A code of [`kind`].
@@ -124,7 +124,7 @@ impl Scatter {
         gather(from, p.indices, &self.axes)
     }
 
-    /// Where elements of the source, and updates, made it into a MIN or MAX: 1, else 0.
+    /// For MIN and MAX: 1 where an element of the source or an update equals the result, else 0.
     fn winners(&self, p: &Parts<'_>, output: &Array) -> Result<(Array, Array)> {
         let dtype = output.dtype();
         let kept = bin(binary::EQUAL, p.source, output)?.astype(dtype);
@@ -132,7 +132,7 @@ impl Scatter {
         Ok((kept, taken))
     }
 
-    /// The factors by which a PROD changes the source.
+    /// The factors by which a PROD multiplies the source.
     fn factors(&self, p: &Parts<'_>) -> Result<Array> {
         self.with(&Array::full(p.source.shape(), like_one(p.source))?, p, p.updates, kind::PROD)
     }
@@ -146,7 +146,7 @@ fn conjugate(a: &Array) -> Array {
     if a.dtype().is_complex() { un(unary::CONJUGATE, a) } else { a.clone() }
 }
 
-/// The memory to write to: the source's if nobody else needs it, else new.
+/// The memory to write to: the source's memory if nothing else needs it, else new memory.
 fn output(exec: &Exec, call: &Call<'_>) -> Result<Value> {
     match call.donated(exec, 0) {
         Some(value) => Ok(value),
@@ -175,8 +175,8 @@ impl Rules for Scatter {
         call.run_into(exec, output(exec, call)?, op::SCATTER, &attrs, &[])
     }
 
-    /// A product's updates get their derivative by division: an update of zero gets
-    /// NaN. (MLX has no rule for products.)
+    /// The derivative with respect to a product's updates divides by the update, so an update of
+    /// zero gets NaN. (MLX has no rule for products.)
     fn refit(&self, r: &Refit<'_>) -> Result<Fitted> {
         let last = r.inputs.len() - 1;
         let shape = gathered(r.inputs[0], r.inputs[1.min(last - 1)], &self.axes);
@@ -269,7 +269,7 @@ impl Rules for Scatter {
         let ndim = p.updates.ndim() - v.axes[last].is_some() as usize - v.shape.len();
         let updates = batched(p.updates, v.axes[last], v.size)?;
         let out = if indexed {
-            // The mapped axis is indexed like the others.
+            // The mapped axis is indexed, as the other indexed axes are.
             let mut all = p
                 .indices
                 .iter()
@@ -290,7 +290,7 @@ impl Rules for Scatter {
 }
 
 attributes! {
-    /// SCATTER_AXIS; operands are the source, the indices and the updates.
+    /// SCATTER_AXIS. The operands are the source, the indices and the updates.
     #[derive(Clone, Debug)]
     pub(crate) struct ScatterAxis {
         /// SET or SUM of [`kind`].

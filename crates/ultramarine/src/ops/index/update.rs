@@ -1,4 +1,4 @@
-//! Updates of views: slices and diagonals written over.
+//! Updates of views: writes to slices and diagonals.
 
 use crate::backend::{Exec, Operand};
 use crate::error::{Error, Result};
@@ -37,7 +37,7 @@ impl Array {
         self.written_over(update, view, &shape)
     }
 
-    /// The array with `update`, which has the slice's shape and the array's dtype, written over a slice.
+    /// The array with `update` written over a slice. The update has the slice's shape and the array's dtype.
     pub(super) fn written_over(
         &self,
         update: Array,
@@ -58,8 +58,8 @@ impl Array {
         }
     }
 
-    /// Returns a matrix of zeros with a 1-d array on its diagonal `k`; of a matrix, its diagonal
-    /// `k`. Positive `k` lie above the main diagonal.
+    /// Returns a matrix of zeros with a 1-d array on its diagonal `k`. For a matrix it returns diagonal `k`. Positive
+    /// `k` lie above the main diagonal.
     ///
     /// ```
     /// use ultramarine::Array;
@@ -88,11 +88,12 @@ impl Array {
     }
 }
 
-/// Most elements of an axis that a step of a language model writes.
+/// Largest size along the axis that counts as a step of a language model.
 const MOST_STEPS: usize = 16;
 
-/// The place of an update, as an array, and its axis, if it is one of a step of a language model to a cache: along axis 2
-/// of 4, on a device that records commands. Its place is another at each step, and so evaluations repeat.
+/// The position of an update as an array, and its axis, if the update is a language model's step that writes to a
+/// cache: along axis 2 of 4, on a device that records commands. The position changes with each step, so as an operand
+/// it lets evaluations repeat.
 fn place_in_cache(of: &Array, view: &View, shape: &[usize]) -> Option<(Array, isize)> {
     let View::Slice { start, step } = view else { return None };
     let whole = of.shape();
@@ -110,14 +111,14 @@ fn place_in_cache(of: &Array, view: &View, shape: &[usize]) -> Option<(Array, is
 }
 
 attributes! {
-    /// Operand 0 with operand 1 written over a view of it (a slice or a diagonal, whose
-    /// elements are all different). Operand 1 has the view's shape.
+    /// Operand 0 with operand 1 written over a view of it. The view is a slice or a diagonal, whose elements are all
+    /// distinct. Operand 1 has the view's shape.
     #[derive(Clone, Debug)]
     pub(crate) struct Update(pub view: View);
 }
 
 impl Update {
-    /// `base` with the region replaced.
+    /// `base` with the viewed region replaced.
     pub fn apply(&self, base: &Array, update: &Array) -> Array {
         let update = broadcast_constant(update);
         Array::of(self.clone(), &[base, &update], Shape::from_slice(base.shape()), base.dtype())

@@ -42,13 +42,13 @@ pub fn cross(a: &Array, b: &Array, axis: impl Into<Axis>) -> Result<Array> {
     };
     let ((from_end, a), (same, b)) = (parts(a)?, parts(b)?);
     if from_end != same {
-        // An axis counted from the start may be another one in each.
+        // An axis counted from the start can be a different axis in each operand.
         bail!(
             OP,
             "Axis {axis} is not the same axis of both operands. Count it from the end, by a negative number."
         );
     }
-    // `a_i b_j - a_j b_i`, where elements that are not there are zero.
+    // `a_i b_j - a_j b_i`, where missing elements count as zero.
     let minor = |i: usize, j: usize| -> Result<Option<Array>> {
         let product = |x: &[Array], y: &[Array], i: usize, j: usize| match (x.get(i), y.get(j)) {
             (Some(x), Some(y)) => x.multiply(y).map(Some),

@@ -1,4 +1,4 @@
-//! Parts of the derivatives of decompositions; the rules stand with each decomposition.
+//! Shared parts of the derivatives of decompositions. Each decomposition's file has its own rules.
 //!
 //! Sources: M. Giles, "Collected matrix derivative results for forward and reverse mode algorithmic
 //! differentiation" (2008); I. Murray, "Differentiation of the Cholesky decomposition" (2016); J. Townsend,
@@ -7,9 +7,9 @@
 //! gradients" (2017), for eigenvectors. Reverse rules are the adjoints of the forward rules in the
 //! inner product `Re tr(x^H y)`.
 //!
-//! What a matrix does not determine has no derivative: signs and phases of vectors are held, and so is the choice
-//! among vectors of equal singular values or eigenvalues. Functions that do not depend on it have theirs.
-//! Symmetric matrices stay symmetric: tangents are made so, and cotangents are.
+//! Choices that a matrix does not determine have no derivative. The signs and phases of vectors are held fixed, and so
+//! is the choice among vectors of equal singular values or eigenvalues. Functions that do not depend on these choices
+//! get correct derivatives. Tangents and cotangents of symmetric matrices are made symmetric.
 
 use crate::ops::rules::builders::{bin, like, un, with_axis};
 use crate::ops::{
@@ -19,7 +19,7 @@ use crate::{array::Array, error::Result};
 use smallvec::smallvec;
 use ultramarine_abi::schema::{binary, unary};
 
-/// One triangle without the diagonal.
+/// One triangle, without the diagonal.
 pub(crate) fn below(a: &Array) -> Result<Array> {
     a.tril(-1)
 }
@@ -32,7 +32,7 @@ pub(crate) fn negated(a: &Array) -> Array {
     un(unary::NEGATIVE, a)
 }
 
-/// Half of each: the Hermitian part.
+/// The Hermitian part: half of the sum of `a` and its adjoint.
 pub(crate) fn hermitian(a: &Array) -> Result<Array> {
     let sum = a.add(&adjoint(a)?)?;
     sum.multiply(like(&sum, 0.5))
@@ -43,7 +43,7 @@ pub(crate) fn diagonal(a: &Array) -> Result<Array> {
     a.diagonal(0, -2, -1)
 }
 
-/// Square matrices with these diagonals, and zeros.
+/// Square matrices with these diagonals, and zeros elsewhere.
 pub(crate) fn with_diagonal(d: &Array) -> Result<Array> {
     let n = d.shape()[d.ndim() - 1];
     with_axis(d, d.ndim())?.multiply(&Array::identity(n, d.dtype())?)
@@ -68,7 +68,7 @@ pub(crate) fn rows(a: &Array, start: usize, stop: usize) -> Result<Array> {
     a.along(a.ndim() - 2, start, stop, 1)
 }
 
-/// The vectors as factors of the columns.
+/// The vectors as factors of a matrix's columns.
 pub(crate) fn of_columns(d: &Array) -> Result<Array> {
     with_axis(d, d.ndim() - 1)
 }
@@ -85,7 +85,7 @@ pub(crate) fn gaps(w: &Array) -> Result<Array> {
     safe_inverse(&minus(&of_columns(w)?, &with_axis(w, w.ndim())?)?)
 }
 
-/// Zeros for no cotangent.
+/// The cotangent, or zeros if there is none.
 pub(crate) fn or_zeros(a: &Option<Array>, output: &Array) -> Array {
     a.clone().unwrap_or_else(|| output.zeros_like())
 }

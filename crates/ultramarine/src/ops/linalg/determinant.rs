@@ -6,7 +6,7 @@ use crate::ops::rules::builders::{bin, like, un};
 use crate::{array::Array, dtype::Dtype, error::Result, ops::linalg::lu::Lu, placement::follow};
 use ultramarine_abi::schema::{binary, unary};
 
-/// The diagonal of U, and the sign of the permutation, in the dtype in which they are computed.
+/// The diagonal of U, and the sign of the permutation, in the dtype of the computation.
 fn factors(op: &str, a: &Array) -> Result<(Array, Array)> {
     check_rank(op, a)?;
     check_sides(op, a)?;
@@ -25,9 +25,9 @@ fn factors(op: &str, a: &Array) -> Result<(Array, Array)> {
     Ok((diagonal(&lu)?, sign))
 }
 
-/// Returns the determinants of square matrices `(..., n, n)`: `(...)`; 1 of empty ones. Integers
-/// give float32; float16 and bfloat16 are computed in float32. The derivative needs a matrix that
-/// has an inverse.
+/// Returns the determinants of square matrices `(..., n, n)`, with shape `(...)`. The determinant
+/// of an empty matrix is 1. Integers give float32; float16 and bfloat16 are computed in float32.
+/// The derivative exists only for invertible matrices.
 ///
 /// ```
 /// use ultramarine::{Array, linalg};
@@ -45,7 +45,7 @@ pub fn det(a: &Array) -> Result<Array> {
 
 /// Returns the signs and logarithms of the magnitudes of determinants, `det = sign *
 /// exp(logabsdet)`, each of shape `(...)`. If a matrix has no inverse, the sign is 0 and the
-/// logarithm -infinity. Of complex matrices the sign is a complex number of modulus 1.
+/// logarithm -infinity. For complex matrices the sign is a complex number of modulus 1.
 ///
 /// ```
 /// use ultramarine::{Array, linalg};
@@ -60,7 +60,7 @@ pub fn det(a: &Array) -> Result<Array> {
 pub fn slogdet(a: &Array) -> Result<(Array, Array)> {
     let (diagonal, sign) = factors("linalg::slogdet", a)?;
     let size = diagonal.abs()?;
-    // Unlike a sign that is a number, one on the circle has a derivative.
+    // A sign on the unit circle has a derivative; a real sign has none.
     let each = if diagonal.dtype().is_complex() {
         diagonal.multiply(safe_inverse(&size)?.astype(diagonal.dtype()))?
     } else {

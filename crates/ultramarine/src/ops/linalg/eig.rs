@@ -52,7 +52,7 @@ attributes! {
 }
 
 impl Eig {
-    /// Those of square matrices.
+    /// The eigenvalues and eigenvectors of square matrices.
     pub fn of(self, a: &Array) -> Result<[Array; 2]> {
         let results = smallvec![
             (matrices::with_last(a, &[matrices::sizes(a).0]), Dtype::Complex64),
@@ -77,7 +77,7 @@ attributes! {
 }
 
 impl Eigvals {
-    /// Those of square matrices.
+    /// The eigenvalues of square matrices.
     pub fn of(self, a: &Array) -> Result<Array> {
         let shape = matrices::with_last(a, &[matrices::sizes(a).0]);
         Array::try_of(self, &[a], shape, Dtype::Complex64)
@@ -91,7 +91,7 @@ impl Rules for Eigvals {
     });
 
     fn vjp(&self, v: &Vjp<'_>) -> Result<Cotangents> {
-        // As [`eig_vjp`], of eigenvalues alone; the vectors are computed for it.
+        // As [`eig_vjp`], for eigenvalues alone. The rule computes the vectors itself.
         let a = &v.primals[0];
         let [_, vectors] = Eig.of(a)?;
         let transposed = adjoint(&vectors)?;
@@ -100,7 +100,7 @@ impl Rules for Eigvals {
     }
 
     fn jvp(&self, j: &Jvp<'_>) -> Result<Option<Array>> {
-        // As [`eig_jvp`], of eigenvalues alone.
+        // As [`eig_jvp`], for eigenvalues alone.
         let Some(t) = &j.tangents[0] else { return Ok(None) };
         let [_, v] = Eig.of(&j.primals[0])?;
         let inner = solve(&v, &t.astype(v.dtype()).matmul(&v)?)?;
@@ -108,7 +108,7 @@ impl Rules for Eigvals {
     }
 }
 
-/// A complex gradient as one of an operand of this dtype.
+/// Converts a complex gradient to the dtype of the operand.
 fn as_operand(a: &Array, dtype: Dtype) -> Result<Array> {
     if dtype.is_complex() { Ok(a.clone()) } else { Ok(a.real()?.astype(dtype)) }
 }
@@ -130,7 +130,8 @@ fn eig_vjp(v: &MultiOutputVjp<'_>) -> Result<Cotangents> {
     one(as_operand(&a, v.primals[0].dtype())?)
 }
 
-/// `dw = diag(V^-1 da V)`, `dV = V (F * (V^-1 da V))` less what would change the vectors' norms.
+/// `dw = diag(V^-1 da V)`, `dV = V (F * (V^-1 da V))` minus the part that would change the vectors'
+/// norms.
 fn eig_jvp(j: &MultiOutputJvp<'_>) -> Result<Vec<Option<Array>>> {
     let Some(t) = &j.tangents[0] else { return Ok(vec![None; 2]) };
     let (w, v) = (&j.outputs[0], &j.outputs[1]);

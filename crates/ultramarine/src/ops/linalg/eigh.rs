@@ -55,7 +55,7 @@ attributes! {
 }
 
 impl Eigh {
-    /// Those of square matrices.
+    /// The eigenvalues and eigenvectors of square matrices.
     pub fn of(self, a: &Array) -> Result<[Array; 2]> {
         let results = smallvec![
             (matrices::with_last(a, &[matrices::sizes(a).0]), matrices::real_of(a.dtype())),
@@ -83,7 +83,7 @@ attributes! {
 }
 
 impl EigvalsH {
-    /// Those of square matrices.
+    /// The eigenvalues of square matrices.
     pub fn of(self, a: &Array) -> Result<Array> {
         let shape = matrices::with_last(a, &[matrices::sizes(a).0]);
         Array::try_of(self, &[a], shape, matrices::real_of(a.dtype()))
@@ -97,14 +97,14 @@ impl Rules for EigvalsH {
     });
 
     fn vjp(&self, v: &Vjp<'_>) -> Result<Cotangents> {
-        // As [`eigh_vjp`], of eigenvalues alone; the vectors are computed for it.
+        // As [`eigh_vjp`], for eigenvalues alone. The rule computes the vectors itself.
         let [_, vectors] = Eigh { upper: self.upper }.of(&v.primals[0])?;
         let weights = of_columns(&v.cotangent.astype(vectors.dtype()))?;
         one(hermitian(&vectors.multiply(&weights)?.matmul(&adjoint(&vectors)?)?)?)
     }
 
     fn jvp(&self, j: &Jvp<'_>) -> Result<Option<Array>> {
-        // As [`eigh_jvp`], of eigenvalues alone.
+        // As [`eigh_jvp`], for eigenvalues alone.
         let Some(t) = &j.tangents[0] else { return Ok(None) };
         let [_, v] = Eigh { upper: self.upper }.of(&j.primals[0])?;
         Ok(Some(real_diagonal(&adjoint(&v)?.matmul(&hermitian(t)?)?.matmul(&v)?)?))

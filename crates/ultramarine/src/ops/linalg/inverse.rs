@@ -1,4 +1,4 @@
-//! Inverses, and solutions of linear equations, made of decompositions.
+//! Inverses and solutions of linear equations, computed from decompositions.
 
 use crate::ops::linalg::matrices::{check_square, identities, sizes};
 use crate::ops::linalg::triangular::{SolveTriangular, solve_system};
@@ -59,8 +59,8 @@ pub fn inv(a: &Array) -> Result<Array> {
     solve_matrices(a, &identities(a, sizes(a).0)?)
 }
 
-/// Returns the inverses of triangular matrices `(..., n, n)`, of which the lower triangle, or with
-/// `upper` the upper one, is read.
+/// Returns the inverses of triangular matrices `(..., n, n)`. Only the lower triangle, or with `upper` the upper one,
+/// is read.
 ///
 /// # Errors
 /// As [`inv`].

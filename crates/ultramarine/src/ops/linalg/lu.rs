@@ -103,21 +103,21 @@ matrices::decomposition! {
     }, lu_vjp, lu_jvp
 }
 
-/// The leading square factors of packed ones: L with its ones, and U.
+/// The leading square parts of packed factors: L with its diagonal of ones, and U.
 fn square_factors(lu: &Array, k: usize) -> Result<(Array, Array)> {
     let head = columns(&rows(lu, 0, k)?, 0, k)?;
     let l = below(&head)?.add(&Array::identity(k, lu.dtype())?)?;
     Ok((l, head.triu(0)?))
 }
 
-/// The rows in another order.
+/// The rows in the given order.
 fn ordered(a: &Array, order: &Array) -> Result<Array> {
     let index = with_axis(order, order.ndim())?.broadcast_to(a.shape())?;
     a.take_along_axis(&index, Some(-2))
 }
 
-/// For square factors `P a = L U`: `(P a)' = L^-H (below(L^H L') + above(U' U^H)) U^-H`; what lies beyond the leading
-/// square belongs to L or U alone.
+/// For square factors `P a = L U`: `(P a)' = L^-H (below(L^H L') + above(U' U^H)) U^-H`. Elements beyond the leading
+/// square depend on L or U alone.
 fn lu_vjp(v: &MultiOutputVjp<'_>) -> Result<Cotangents> {
     let Some(ct) = &v.cotangents[0] else { return Ok(smallvec![None]) };
     let lu = &v.outputs[0];

@@ -1,14 +1,13 @@
-//! Parts that all decompositions of matrices share: checks, shapes, and the batching rule.
+//! Parts that all matrix decompositions share: checks, shapes, and the batching rule.
 //!
-//! Matrices stand in the last two axes; every leading axis is one of a batch, so a mapped axis
-//! becomes the first of these.
+//! Matrices occupy the last two axes. All leading axes are batch axes, so a mapped axis becomes the first batch axis.
 
 use crate::error::{Error, Result, ensure};
 use crate::ops::{Draft, Vmap, rules::batching::batched};
 use crate::shape::{Shape, Show};
 use crate::{array::Array, dtype::Dtype, placement::follow, scalar::Scalar};
 
-/// Refuses what is no stack of matrices of a dtype that decompositions take.
+/// Rejects arrays that are not stacks of matrices in a dtype that decompositions support.
 pub(crate) fn check(op: &str, a: &Array) -> Result<()> {
     check_rank(op, a)?;
     ensure!(
@@ -20,13 +19,13 @@ pub(crate) fn check(op: &str, a: &Array) -> Result<()> {
     Ok(())
 }
 
-/// As [`check`]; refuses matrices that are not square, too.
+/// As [`check`], and rejects matrices that are not square.
 pub(crate) fn check_square(op: &str, a: &Array) -> Result<()> {
     check(op, a)?;
     check_sides(op, a)
 }
 
-/// Refuses what has no two axes.
+/// Rejects arrays of fewer than two axes.
 pub(crate) fn check_rank(op: &str, a: &Array) -> Result<()> {
     ensure!(
         a.ndim() >= 2,
@@ -37,7 +36,7 @@ pub(crate) fn check_rank(op: &str, a: &Array) -> Result<()> {
     Ok(())
 }
 
-/// Refuses matrices that are not square.
+/// Rejects matrices that are not square.
 pub(crate) fn check_sides(op: &str, a: &Array) -> Result<()> {
     let (m, n) = sizes(a);
     let shape = Show(a.shape());
@@ -49,7 +48,7 @@ pub(crate) fn check_sides(op: &str, a: &Array) -> Result<()> {
     Ok(())
 }
 
-/// True if decompositions take the dtype.
+/// True if decompositions support the dtype.
 pub(crate) fn solved(dtype: Dtype) -> bool {
     matches!(dtype, Dtype::Float32 | Dtype::Float64 | Dtype::Complex64)
 }
@@ -59,21 +58,22 @@ pub(crate) fn sizes(a: &Array) -> (usize, usize) {
     (a.shape()[a.ndim() - 2], a.shape()[a.ndim() - 1])
 }
 
-/// The shape of the batch, with `last` behind it.
+/// The shape of the batch, followed by `last`.
 pub(crate) fn with_last(a: &Array, last: &[usize]) -> Shape {
     let mut shape = Shape::from_slice(&a.shape()[..a.ndim() - 2]);
     shape.extend_from_slice(last);
     shape
 }
 
-/// The operand of a decomposition: batch, rows, columns and dtype. `None` if it cannot be one, or there are more.
+/// The batch, rows, columns and dtype of a decomposition's only operand. `None` if there are more operands, or the
+/// operand is invalid.
 pub(crate) fn operand<'a>(node: &Draft<'a>) -> Option<(&'a [usize], [usize; 2], Dtype)> {
     let [(shape, dtype)] = *node.inputs else { return None };
     let [batch @ .., m, n] = shape else { return None };
     (solved(dtype) && node.is_computable()).then_some((batch, [*m, *n], dtype))
 }
 
-/// The shape of a batch, with `last` behind it.
+/// The shape of a batch, followed by `last`.
 pub(crate) fn stacked(batch: &[usize], last: &[usize]) -> Shape {
     [batch, last].concat().into()
 }
@@ -89,7 +89,7 @@ pub(crate) fn identities(a: &Array, n: usize) -> Result<Array> {
     Array::identity(n, a.dtype())?.broadcast_to(&with_last(a, &[n, n]))
 }
 
-/// Zeros of these last axes in the batch of `a`.
+/// Zeros with the batch of `a` and these last axes.
 pub(crate) fn nothing(a: &Array, last: &[usize], dtype: Dtype) -> Result<Array> {
     let _home = follow(&[a]);
     Array::full(&with_last(a, last), Scalar::from_i64(dtype, 0))
@@ -100,18 +100,18 @@ pub(crate) fn mapped(v: &Vmap<'_>) -> Result<Array> {
     batched(&v.inputs[0], v.axes[0], v.size)
 }
 
-/// Results whose first axis is the mapped one.
+/// Marks results whose first axis is the mapped one.
 pub(crate) fn first<const N: usize>(results: [Array; N]) -> Vec<(Array, Option<usize>)> {
     results.into_iter().map(|a| (a, Some(0))).collect()
 }
 
-/// The results of an operation that has `N` of them.
+/// The results of an operation that has exactly `N` results.
 pub(crate) fn exactly<const N: usize>(op: &str, results: Vec<Array>) -> Result<[Array; N]> {
     <[Array; N]>::try_from(results).map_err(|_| Error::runtime(op, "other results than expected"))
 }
 
-/// Name, kernel with these attributes, check of types and batching rule of a decomposition of one result: a mapped axis is one more of
-/// the batch.
+/// The rules of a decomposition with one result: its name, its kernel with these attributes, the check of its types,
+/// and its batching rule, which adds a mapped axis to the batch.
 macro_rules! kernel {
     ($name:literal: $op:ident, $attributes:expr, $admits:expr) => {
         fn name(&self) -> &'static str {
@@ -139,8 +139,8 @@ macro_rules! kernel {
 }
 pub(crate) use kernel;
 
-/// The rules of a decomposition of several results: its kernel with these attributes, the check of its types, its
-/// derivatives by these functions, and a mapped axis as one more of the batch.
+/// The rules of a decomposition with several results: its kernel with these attributes, the check of its types, its
+/// derivatives by these functions, and its batching rule, which adds a mapped axis to the batch.
 macro_rules! decomposition {
     (
         impl MultiOutputRules for $rules:ident = $name:literal: $op:ident,

@@ -14,13 +14,14 @@ const OP: &str = "linalg::norm";
 /// Order of a norm; see [`norm`]. A plain number converts: `2.0.into()`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum NormOrder {
-    /// A number: of vectors `sum(|x|^p)^(1/p)` (the largest and smallest size for infinities, the number
-    /// of elements that are not zero for 0), of matrices the largest (smallest for negative ones) sum of sizes of a
-    /// column for 1, of a row for infinity, and the largest or smallest singular value for 2 and -2.
+    /// A number p. For vectors the norm is `sum(|x|^p)^(1/p)`, the largest or smallest magnitude for infinity and
+    /// -infinity, and the number of nonzero elements for 0. For matrices it is the largest (for negative p the
+    /// smallest) sum of magnitudes of a column for 1 and of a row for infinity, and the largest or smallest singular
+    /// value for 2 and -2.
     Number(f64),
-    /// Of matrices the root of the sum of squares.
+    /// For matrices, the root of the sum of squares.
     Frobenius,
-    /// Of matrices the sum of singular values.
+    /// For matrices, the sum of the singular values.
     Nuclear,
 }
 
@@ -30,18 +31,18 @@ impl From<f64> for NormOrder {
     }
 }
 
-/// The sizes of the elements, in a dtype in which they, and their powers, can be summed.
+/// The magnitudes of the elements, in a dtype in which they and their powers can be summed.
 fn sizes(a: &Array) -> Result<Array> {
     let sizes = if a.dtype() == Dtype::Bool { a.clone() } else { a.abs()? };
     Ok(sizes.astype(compute_dtype(sizes.dtype().to_inexact())))
 }
 
-/// The dtype that MLX gives most norms: the operand's.
+/// Converts the norm to the dtype that MLX gives most norms: the operand's.
 fn finished(norm: Array, a: &Array) -> Array {
     norm.astype(a.dtype().to_inexact())
 }
 
-/// The root, whose derivative at 0 is 0.
+/// The square root, with derivative 0 at 0.
 fn root(squares: &Array) -> Result<Array> {
     let zero = bin(binary::EQUAL, squares, &like(squares, 0.0))?;
     let safe = where_(&zero, like(squares, 1.0), squares)?;
@@ -50,7 +51,7 @@ fn root(squares: &Array) -> Result<Array> {
 
 fn euclidean(a: &Array, over: Reduced<Axes>) -> Result<Array> {
     let norm = root(&un(unary::SQUARE, &sizes(a)?).sum(over)?)?;
-    // Complex numbers have real sizes.
+    // The magnitudes of complex numbers are real.
     Ok(if a.dtype().is_floating() { norm.astype(a.dtype()) } else { norm })
 }
 
@@ -74,7 +75,7 @@ fn of_vectors(a: &Array, p: f64, over: Reduced<Axes>) -> Result<Array> {
     Ok(finished(norm, a))
 }
 
-/// The singular values of the matrices over two axes, along a last axis.
+/// The singular values of the matrices over two axes. They lie along the last axis.
 fn singular_values(a: &Array, [row, column]: [usize; 2]) -> Result<Array> {
     let order: Vec<isize> = (0..a.ndim())
         .filter(|i| *i != row && *i != column)
@@ -86,7 +87,7 @@ fn singular_values(a: &Array, [row, column]: [usize; 2]) -> Result<Array> {
     SingularValues.of(&a)
 }
 
-/// Refuses what is no norm of matrices.
+/// Rejects orders that matrices do not have.
 fn known_of_matrices(ord: NormOrder) -> Result<()> {
     match ord {
         NormOrder::Number(p) if ![1.0, 2.0, f64::INFINITY].contains(&p.abs()) => Err(Error::value(
@@ -102,7 +103,7 @@ fn known_of_matrices(ord: NormOrder) -> Result<()> {
 fn of_matrices(a: &Array, ord: NormOrder, axes: [usize; 2], keepdims: bool) -> Result<Array> {
     let signed = axes.map(|i| i as isize);
     let [row, column] = signed;
-    // The largest, or smallest, along one axis of the sums along the other.
+    // The largest or smallest value along one axis of the sums along the other.
     let sums = |over: isize, of: isize, largest: bool| -> Result<Array> {
         let sums = sizes(a)?.sum(KeepDims(over))?;
         let most = if largest { sums.max(KeepDims(of))? } else { sums.min(KeepDims(of))? };
@@ -111,7 +112,7 @@ fn of_matrices(a: &Array, ord: NormOrder, axes: [usize; 2], keepdims: bool) -> R
     let values = || singular_values(a, axes);
     let (norm, kept) = match ord {
         NormOrder::Frobenius => return euclidean(a, Reduced::new(signed, keepdims)),
-        // The one that MLX leaves real.
+        // MLX returns a real dtype for the nuclear norm only.
         NormOrder::Nuclear => (values()?.sum(-1)?, false),
         NormOrder::Number(2.0) => (values()?.max(-1)?, false),
         NormOrder::Number(-2.0) => (values()?.min(-1)?, false),
@@ -135,13 +136,12 @@ fn of_matrices(a: &Array, ord: NormOrder, axes: [usize; 2], keepdims: bool) -> R
     }
 }
 
-/// Returns norms over one axis, of vectors, or over two axes, of matrices (rows first). Without
-/// `ord` the norm is the root of the sum of squares. Without `axes` it is that of the whole array,
-/// which has one or two dimensions, or any number without `ord`. Integers give float32. Norms of
-/// singular values are those of float32, float64 and complex64.
+/// Returns norms over one axis, for vectors, or over two axes, for matrices (rows first). Without `ord` the norm is the
+/// root of the sum of squares. Without `axes` it is the norm of the whole array, which must have one or two dimensions
+/// if `ord` is given. Integers give float32. Norms based on singular values support float32, float64 and complex64.
 ///
-/// Derivatives take a subgradient where there is none: 0 for the root of squares at zero, as for
-/// `|x|`, and for one of several equal largest elements.
+/// Where there is no derivative, a subgradient is used: 0 for the root of squares at zero, as for `|x|`, and that of
+/// one element if several share the largest magnitude.
 ///
 /// ```
 /// use ultramarine::{Array, linalg::{NormOrder, norm}};
@@ -152,8 +152,8 @@ fn of_matrices(a: &Array, ord: NormOrder, axes: [usize; 2], keepdims: bool) -> R
 /// ```
 ///
 /// # Errors
-/// [`Error::Index`] for an axis out of range; [`Error::Value`] for one that is named twice, more than two axes, an
-/// `ord` that vectors or matrices do not have, or the largest or smallest of nothing.
+/// [`Error::Index`] for an axis out of range; [`Error::Value`] for an axis that is named twice, more than two axes, an
+/// `ord` that vectors or matrices do not have, or the largest or smallest magnitude of an empty array.
 pub fn norm(a: &Array, ord: Option<NormOrder>, axes: impl Into<Reduced<Axes>>) -> Result<Array> {
     a.computable(OP)?;
     let Reduced { axes, keepdims } = axes.into();

@@ -1,4 +1,4 @@
-//! The pseudo-inverse, by way of singular values, with derivatives of its own.
+//! The pseudo-inverse, computed from singular values, with derivative rules of its own.
 
 use crate::backend::Exec;
 use crate::graph::tracing::Tracing;
@@ -42,12 +42,13 @@ pub fn pinv(a: &Array) -> Result<Array> {
     if !Tracing::active() {
         return Ok(inverse);
     }
-    // Derivatives do not go by the singular values.
+    // The derivatives do not go through the singular values.
     Ok(Array::forwarded(PseudoInverse, &[a], &[inverse.stop_gradient()]).swap_remove(0))
 }
 
 attributes! {
-    /// The second operand, which is the pseudo-inverse of the first, with derivatives as such.
+    /// Returns the second operand, which is the pseudo-inverse of the first, and has the
+    /// derivatives of a pseudo-inverse.
     #[derive(Clone, Copy, Debug)]
     pub(crate) struct PseudoInverse;
 }

@@ -60,8 +60,8 @@ matrices::decomposition! {
     }, qr_vjp, qr_jvp
 }
 
-/// `a' = (Q' + Q T) R^-H`, where T is Hermitian with the upper triangle of `R' R^H - Q^H Q'`. Of wide
-/// matrices that is the leading square; the other columns are `Q^H a`.
+/// `a' = (Q' + Q T) R^-H`, where T is Hermitian with the upper triangle of `R' R^H - Q^H Q'`. For wide matrices this is
+/// the leading square; the other columns of R are `Q^H a`.
 fn qr_vjp(v: &MultiOutputVjp<'_>) -> Result<Cotangents> {
     let (q, r, a) = (&v.outputs[0], &v.outputs[1], &v.primals[0]);
     let (mut dq, dr) = (or_zeros(&v.cotangents[0], q), or_zeros(&v.cotangents[1], r));
@@ -84,8 +84,8 @@ fn qr_vjp(v: &MultiOutputVjp<'_>) -> Result<Cotangents> {
     })
 }
 
-/// `dQ = Q (W - M) + C`, `dR = (M - W) R` with `C = da R^-1`, `M = Q^H C`, and the W that is skew like
-/// M below its diagonal.
+/// `dQ = Q (W - M) + C`, `dR = (M - W) R` with `C = da R^-1`, `M = Q^H C`, and W skew-Hermitian, equal to M below its
+/// diagonal.
 fn qr_jvp(j: &MultiOutputJvp<'_>) -> Result<Vec<Option<Array>>> {
     let Some(t) = &j.tangents[0] else { return Ok(vec![None; 2]) };
     let (q, r, a) = (&j.outputs[0], &j.outputs[1], &j.primals[0]);

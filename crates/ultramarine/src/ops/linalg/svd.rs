@@ -49,7 +49,7 @@ pub fn svdvals(a: &Array) -> Result<Array> {
 }
 
 attributes! {
-    /// `u`, `s` and `vt`; not `full`: of the first `min(m, n)` singular vectors only.
+    /// `u`, `s` and `vt`. Unless `full`, only the first `min(m, n)` singular vectors are computed.
     #[derive(Clone, Copy, Debug)]
     pub(crate) struct Svd {
         pub full: bool,
@@ -64,7 +64,7 @@ impl Svd {
         let real = matrices::real_of(a.dtype());
         let (left, right) = if self.full { (m, n) } else { (k, k) };
         if k == 0 {
-            // Kernels see no empty matrices.
+            // Kernels are not called for empty matrices.
             let vectors = |n: usize, k: usize| match k {
                 0 => matrices::nothing(a, &[n, k], a.dtype()),
                 _ => matrices::identities(a, n),
@@ -102,7 +102,7 @@ attributes! {
 }
 
 impl SingularValues {
-    /// Those of matrices.
+    /// The singular values of matrices.
     pub fn of(self, a: &Array) -> Result<Array> {
         let (m, n) = matrices::sizes(a);
         let shape = matrices::with_last(a, &[m.min(n)]);
@@ -117,7 +117,7 @@ impl Rules for SingularValues {
     });
 
     fn vjp(&self, v: &Vjp<'_>) -> Result<Cotangents> {
-        // `a' = U diag(s') V^H`; the vectors are computed for it.
+        // `a' = U diag(s') V^H`. The rule computes the vectors itself.
         let [u, _, vt] = Svd { full: false }.of(&v.primals[0])?;
         one(u.multiply(&of_columns(&v.cotangent.astype(u.dtype()))?)?.matmul(&vt)?)
     }
@@ -131,15 +131,15 @@ impl Rules for SingularValues {
     }
 }
 
-/// The parts of a decomposition that belong to singular values, and what is left.
+/// The parts of a decomposition that belong to singular values, and the remaining vectors.
 struct Parts {
     u: Array,
     v: Array,
-    /// The other columns of U and V, where they are computed.
+    /// The other columns of U and V, if they were computed.
     u_rest: Option<Array>,
     v_rest: Option<Array>,
     s: Array,
-    /// `1 / s`, and 0 for zero; in the vectors' dtype.
+    /// `1 / s`, and 0 where s is zero, in the vectors' dtype.
     inverse: Array,
     /// `1 / (s_j^2 - s_i^2)`.
     gaps: Array,
@@ -166,7 +166,8 @@ impl Parts {
     }
 }
 
-/// The part of the cotangent of vectors `x` outside of their span; `rest` are the other vectors, if there are any.
+/// The part of the cotangent of vectors `x` that lies outside of their span. `rest` are the other vectors, if there are
+/// any.
 fn outside(x: &Array, rest: &Option<Array>, ct: &Array) -> Result<Array> {
     let k = sizes(x).1;
     let own = columns(ct, 0, k)?;
@@ -180,9 +181,9 @@ fn outside(x: &Array, rest: &Option<Array>, ct: &Array) -> Result<Array> {
     }
 }
 
-/// With `P = U^H da V` and `F_ij = 1 / (s_j^2 - s_i^2)`: `dU = U (F * (P S + S P^H))`,
-/// `dV = V (F * (S P + P^H S))`, `ds = Re diag(P)`, and outside of the spans `da V S^-1`, `da^H U S^-1`. The reverse
-/// rule is the adjoint. A phase that U and V share is held in V.
+/// With `P = U^H da V` and `F_ij = 1 / (s_j^2 - s_i^2)`: `dU = U (F * (P S + S P^H))`, `dV = V (F * (S P + P^H S))`,
+/// `ds = Re diag(P)`. Outside of the spans the tangents are `da V S^-1` and `da^H U S^-1`. The reverse rule is the
+/// adjoint. A phase that U and V share is held fixed in V.
 fn svd_vjp(v: &MultiOutputVjp<'_>) -> Result<Cotangents> {
     let p = Parts::of(v.outputs)?;
     let s = of_columns(&p.s)?;
@@ -232,8 +233,8 @@ fn svd_jvp(j: &MultiOutputJvp<'_>) -> Result<Vec<Option<Array>>> {
     Ok(vec![Some(du), Some(real_diagonal(&inner)?), Some(adjoint(&dv)?)])
 }
 
-/// The tangents of vectors `x`, which rotate by `inside` among each other, and by the part of `along` outside of their
-/// span; the other vectors rotate the opposite way.
+/// The tangents of vectors `x`. Within their span they rotate by `inside`; outside of it they move by the part of
+/// `along` outside the span. The other vectors rotate the opposite way.
 fn moved(x: &Array, rest: &Option<Array>, inside: &Array, along: &Array) -> Result<Array> {
     let own = x.matmul(inside)?;
     match rest {

@@ -33,7 +33,8 @@ pub fn solve_triangular(a: &Array, b: &Array, upper: bool) -> Result<Array> {
     solve_system("linalg::solve_triangular", a, b, |a, b| SolveTriangular { upper }.of(a, b))
 }
 
-/// Solves systems of linear equations by `solve`, which takes matrices of one dtype: a vector is one column.
+/// Solves systems of linear equations by `solve`, which takes matrices of one dtype. A vector becomes a matrix of one
+/// column.
 pub(crate) fn solve_system(
     op: &str,
     a: &Array,
@@ -50,7 +51,7 @@ pub(crate) fn solve_system(
     without_axis(&x, x.ndim() - 1)
 }
 
-/// Refuses operands that are no systems of linear equations, in a dtype in which they are solved.
+/// Rejects operands that are not systems of linear equations in a supported dtype.
 fn check_system(op: &str, a: &Array, b: &Array) -> Result<()> {
     let few = |which: &str, least: usize, x: &Array| {
         let text = format!(
@@ -90,7 +91,7 @@ fn check_system(op: &str, a: &Array, b: &Array) -> Result<()> {
 }
 
 attributes! {
-    /// Solves with one triangle of the first operand; equal batch dimensions.
+    /// Solves with one triangle of the first operand. The batch dimensions have to be equal.
     #[derive(Clone, Copy, Debug)]
     pub(crate) struct SolveTriangular {
         pub upper: bool,

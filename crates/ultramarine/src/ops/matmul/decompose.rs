@@ -1,4 +1,4 @@
-//! Matrix products.
+//! Decompositions of matrix products.
 
 use crate::array::Array;
 use crate::error::{Result, bail};
@@ -8,7 +8,7 @@ use crate::ops::{matmul::Matmul, reduce::Reduce};
 use crate::shape::{self, Shape};
 use ultramarine_abi::schema::{binary, reduce};
 
-/// Most products that are written out.
+/// Largest number of products that a decomposition writes to memory.
 const MAX_PRODUCTS: usize = 1 << 22;
 
 /// Candidates for a matrix product.
@@ -32,7 +32,7 @@ pub(crate) fn candidates(of: &Matmul, d: &Decompose<'_>, candidates: &mut Candid
     candidates.add(summed(a, b, d.shape));
 }
 
-/// All products, summed over the inner axis.
+/// Computes all products, and sums them over the inner axis.
 fn summed(a: &Array, b: &Array, out: &[usize]) -> Result<Array> {
     let n = a.ndim();
     let inner = a.shape()[n - 1];

@@ -1,16 +1,16 @@
-//! Sums of products by subscripts, made of transposes, products and matrix products.
+//! Sums of products by subscripts, computed by transposes, products and matrix products.
 
 use crate::error::{Result, bail};
 use crate::ops::matmul::einsum_path::{Label, Parsed, parse, set};
 use crate::{array::Array, arrays::Arrays, ops::rules::builders::without_axis, shape::Shape};
 
-/// Returns the sum of products that `subscripts` names: a letter for each axis of each operand,
-/// commas between the operands, and behind `->` the letters of the result.
+/// Returns the sum of products that `subscripts` describes: a letter for each axis of each operand, commas between the
+/// operands, and after `->` the letters of the result.
 ///
-/// Letters that are not in the result are summed over. A letter that an operand has twice takes its
-/// diagonal. Axes of size 1 are broadcast. `...` stands for the axes without a letter, which are
-/// broadcast. Without `->` the result has the ellipsis, then the letters that occur once, in
-/// alphabetical order. Several operands are contracted two by two, in the order of [`einsum_path`].
+/// Letters that are not in the result are summed over. If an operand repeats a letter, its diagonal is taken. Axes of
+/// size 1 are broadcast. `...` stands for the axes without a letter, which are broadcast. Without `->` the result has
+/// the ellipsis, then the letters that occur once, in alphabetical order. More than two operands are contracted
+/// pairwise, in the order of [`einsum_path`].
 ///
 /// ```
 /// use ultramarine::{Array, einsum};
@@ -21,8 +21,8 @@ use crate::{array::Array, arrays::Arrays, ops::rules::builders::without_axis, sh
 /// ```
 ///
 /// # Errors
-/// [`crate::Error::Value`] when the subscripts are malformed or do not fit the operands, or integers are to be
-/// contracted (that is done by [`Array::matmul`]).
+/// [`crate::Error::Value`] when the subscripts are malformed or do not fit the operands, or when integers would have to
+/// be contracted. [`Array::matmul`] contracts integers.
 pub fn einsum(subscripts: &str, operands: impl Arrays) -> Result<Array> {
     contracted(subscripts, &operands.borrowed())
 }
@@ -45,9 +45,9 @@ fn contracted(subscripts: &str, operands: &[&Array]) -> Result<Array> {
     terms.swap_remove(0).arranged(&parsed.output)
 }
 
-/// Returns the order in which [`einsum`] contracts these operands, and a text about its cost. The
-/// order is a list of positions that are taken out of the list of operands; each result goes to its
-/// end.
+/// Returns the order in which [`einsum`] contracts these operands, and a text about its cost. The order is a list of
+/// steps. A step lists the positions of the operands that it removes from the list of operands; its result is appended
+/// to that list.
 ///
 /// ```
 /// use ultramarine::{Array, Dtype, einsum_path};
@@ -72,16 +72,16 @@ pub fn einsum_path(subscripts: &str, operands: impl Arrays) -> Result<(Vec<Vec<u
     Ok((path.steps.into_iter().map(|s| s.positions).collect(), text))
 }
 
-/// An operand, or what came out of some, with the indices of its axes.
+/// An operand or an intermediate result, with the indices of its axes.
 struct Term {
     array: Array,
     labels: Vec<Label>,
-    /// These indices, and those of axes that are broadcast.
+    /// All its indices, including those of axes that are broadcast.
     named: u128,
 }
 
 impl Term {
-    /// The diagonal over the axes of each index that occurs more than once.
+    /// Takes the diagonal over the axes of each index that occurs more than once.
     fn distinct(mut self) -> Result<Term> {
         let repeated = |labels: &[Label]| {
             (0..labels.len()).find_map(|i| {
@@ -98,8 +98,7 @@ impl Term {
         Ok(self)
     }
 
-    /// Without axes of size 1 whose index has another size in other operands: those are
-    /// broadcast, or summed over there.
+    /// Removes axes of size 1 whose index has another size in other operands: they are broadcast, or summed over there.
     fn narrow(mut self, sizes: &[usize; 128]) -> Result<Term> {
         for i in (0..self.labels.len()).rev() {
             if self.array.shape()[i] == 1 && sizes[self.labels[i] as usize] != 1 {
@@ -110,7 +109,7 @@ impl Term {
         Ok(self)
     }
 
-    /// Summed over the axes whose index is not in `keep`.
+    /// Sums over the axes whose index is not in `keep`.
     fn summed(self, keep: u128) -> Result<Term> {
         let gone = |l: &Label| keep >> l & 1 == 0;
         let axes: Vec<isize> =
@@ -123,8 +122,8 @@ impl Term {
         Ok(Term { array, labels, named: self.named & keep })
     }
 
-    /// The axes in the order of these indices, which are the term's; one that has been taken out comes
-    /// back with size 1.
+    /// Brings the axes into the order of these indices, which are the term's. An axis that was removed returns with
+    /// size 1.
     fn arranged(&self, labels: &[Label]) -> Result<Array> {
         let order: Vec<isize> = labels
             .iter()
@@ -142,7 +141,7 @@ impl Term {
         array.reshape(&shape)
     }
 
-    /// The array with the axes of three groups of indices, the last two each made one.
+    /// The array with its axes in three groups of indices; each of the last two groups is joined into one axis.
     fn matrix(&self, batch: &[Label], rows: &[Label], columns: &[Label]) -> Result<Array> {
         let order = [batch, rows, columns].concat();
         let array = self.arranged(&order)?;
@@ -154,24 +153,24 @@ impl Term {
     }
 }
 
-/// The product of terms, of which the last comes first, summed over all indices but `keep`.
+/// The product of the terms, summed over all indices but `keep`. The last term comes first.
 fn contract(mut terms: Vec<Term>, keep: u128, parsed: &Parsed) -> Result<Term> {
     let mut out = match terms.pop() {
         Some(first) => first.narrow(&parsed.sizes)?,
         None => return Ok(Term { array: Array::scalar(1f32), labels: Vec::new(), named: 0 }),
     };
-    // A step of more than two, which MLX multiplies elementwise: so may integers be.
+    // MLX multiplies elementwise in a step of more than two operands, so such a step accepts integers.
     let elementwise = terms.len() > 1;
     while let Some(next) = terms.pop() {
-        // An index is summed over when no further term has it.
+        // An index is summed over once no remaining term has it.
         let rest = terms.iter().fold(keep, |bits, t| bits | set(&t.labels));
         out = product(out, next.narrow(&parsed.sizes)?, rest, elementwise)?;
     }
     out.summed(keep)
 }
 
-/// The product of two terms, summed over the indices that are not in `keep`. Integers have no
-/// matrix product, which is an error unless they may be multiplied `elementwise`.
+/// The product of two terms, summed over the indices that are not in `keep`. Integers cannot be contracted by a matrix
+/// product; they are an error unless `elementwise` allows multiplying them.
 fn product(a: Term, b: Term, keep: u128, elementwise: bool) -> Result<Term> {
     let dtype = a.array.dtype().promote(b.array.dtype());
     let exact = !dtype.is_inexact();

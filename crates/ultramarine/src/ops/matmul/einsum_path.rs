@@ -1,18 +1,18 @@
-//! Reading the subscripts of [`super::einsum`], and the order in which its operands are contracted.
+//! Parses the subscripts of [`super::einsum`], and finds the order in which its operands are contracted.
 //!
-//! The order is found greedily, as NumPy and MLX do it: at each step the pair that frees most memory goes
-//! first, then the cheaper one; no intermediate is larger than the largest operand or the result.
+//! The search is greedy, as in NumPy and MLX. At each step it takes the pair that frees most memory, and among those
+//! the cheaper one. No intermediate result is larger than the largest operand or the result.
 
 use crate::error::{Result, bail, ensure};
 use crate::{array::Array, shape::Show};
 
-/// An index: 0 to 51 are the letters from `A` on, behind them the axes of an ellipsis, counted
-/// from the last one. Sets of them are bits.
+/// An index: 0 to 51 are the letters, beginning with `A`. The axes of an ellipsis follow, counted from the last one.
+/// Sets of indices are bit masks.
 pub(crate) type Label = u8;
 
 const ELLIPSIS: Label = 52;
 
-/// Indices as bits.
+/// A set of indices as a bit mask.
 pub(crate) fn set(labels: &[Label]) -> u128 {
     labels.iter().fold(0, |bits, l| bits | 1 << l)
 }
@@ -27,28 +27,27 @@ pub(crate) struct Parsed {
     pub sizes: [usize; 128],
 }
 
-/// A step: the operands at these positions are taken out, and the result that keeps some
-/// indices is put behind the others.
+/// A step removes the operands at these positions, and appends their result, which keeps some of the indices.
 pub(crate) struct Step {
     pub positions: Vec<usize>,
     pub keep: u128,
 }
 
-/// All steps, and their cost beside that of one step for all.
+/// All steps and their cost, and for comparison the cost of a single step for everything.
 pub(crate) struct Path {
     pub steps: Vec<Step>,
     pub naive: Cost,
     pub chosen: Cost,
 }
 
-/// Operations, and the most indices of one step.
+/// Number of operations, and the largest number of indices of one step.
 #[derive(Clone, Copy)]
 pub(crate) struct Cost {
     pub count: u64,
     pub scaling: u32,
 }
 
-/// The labels of a term, in which an ellipsis is `None`.
+/// The labels of a term. An ellipsis is `None`.
 fn term(op: &str, text: &str) -> Result<Vec<Option<Label>>> {
     let mut out = Vec::new();
     let mut rest = text;
@@ -75,7 +74,7 @@ fn term(op: &str, text: &str) -> Result<Vec<Option<Label>>> {
     Ok(out)
 }
 
-/// The term with the `n` axes that its ellipsis stands for.
+/// The term with its ellipsis replaced by the `n` axes that it stands for.
 fn expanded(term: &[Option<Label>], n: usize) -> Vec<Label> {
     let one = |l: &Option<Label>| match l {
         Some(l) => vec![*l],
@@ -84,7 +83,7 @@ fn expanded(term: &[Option<Label>], n: usize) -> Vec<Label> {
     term.iter().flat_map(one).collect()
 }
 
-/// The result's term where none is given: the ellipsis if there is one, then what is named once.
+/// The result's term if none is given: the ellipsis if there is one, then the labels that occur once.
 fn implied(inputs: &[Vec<Option<Label>>]) -> Vec<Option<Label>> {
     let all: Vec<_> = inputs.iter().flatten().copied().collect();
     let once = |l: Label| all.iter().filter(|x| **x == Some(l)).count() == 1;
@@ -92,7 +91,7 @@ fn implied(inputs: &[Vec<Option<Label>>]) -> Vec<Option<Label>> {
     dots.into_iter().chain((0..ELLIPSIS).filter(|l| once(*l)).map(Some)).collect()
 }
 
-/// Reads subscripts and holds them against the operands.
+/// Parses subscripts and checks them against the operands.
 pub(crate) fn parse(op: &str, subscripts: &str, operands: &[&Array]) -> Result<Parsed> {
     ensure!(
         !operands.is_empty(),
@@ -144,7 +143,7 @@ pub(crate) fn parse(op: &str, subscripts: &str, operands: &[&Array]) -> Result<P
     Ok(Parsed { inputs, output, sizes })
 }
 
-/// The size of each index: axes of size 1 are broadcast.
+/// The size of each index. Axes of size 1 are broadcast.
 fn sizes(op: &str, inputs: &[Vec<Label>], operands: &[&Array]) -> Result<[usize; 128]> {
     let mut sizes = [1; 128];
     let mut known = 0u128;
@@ -184,7 +183,7 @@ impl Parsed {
             .fold(1, |n: u64, l| n.saturating_mul(self.sizes[l] as u64))
     }
 
-    /// The cost of a step over `all` indices of `terms` operands, of which `keep` are left.
+    /// The cost of a step over `all` indices of `terms` operands. The indices `keep` remain.
     fn cost(&self, all: u128, keep: u128, terms: usize) -> Cost {
         let factor = (terms - 1).max(1) + (all & !keep != 0) as usize;
         let count = self.size(all).saturating_mul(factor as u64);
@@ -208,7 +207,7 @@ impl Parsed {
     fn greedy(&self, mut terms: Vec<u128>, output: u128, limit: u64) -> (Vec<Step>, Cost) {
         let largest = terms.iter().fold(self.size(output), |n, t| n.max(self.size(*t)));
         let (mut steps, mut total) = (Vec::new(), Cost { count: 0, scaling: 0 });
-        // Pairs that were looked at before, and those that are new.
+        // Pairs that were considered before, and new pairs.
         let mut known: Vec<Pair> = Vec::new();
         let mut fresh = pairs(terms.len());
         while terms.len() > 1 {
@@ -256,7 +255,7 @@ impl Parsed {
     }
 }
 
-/// A contraction of two terms that could be next.
+/// A contraction of two terms that could come next.
 #[derive(Clone)]
 struct Pair {
     x: usize,

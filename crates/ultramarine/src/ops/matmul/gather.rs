@@ -1,4 +1,4 @@
-//! Products of matrices that indices choose, as one operation.
+//! Products of matrices that are chosen by indices, as one operation.
 
 use super::picks::{Indices, Picks, gradient_by_second, mapped, summed, taken};
 use super::transposed;
@@ -12,15 +12,15 @@ use smallvec::{SmallVec, smallvec};
 use ultramarine_abi::schema::{GatherMatmulAttrs, op};
 
 attributes! {
-    /// Products of matrices that indices choose. Operands: matrices `(b, m, k)` and `(e, k, n)` of one dtype, and indices. The
-    /// result is `(items, m, n)`.
+    /// Products of matrices that are chosen by indices. The operands are matrices `(b, m, k)` and `(e, k, n)` of one
+    /// dtype, and indices. The result is `(items, m, n)`.
     #[derive(Clone, Copy, Debug)]
     pub(crate) struct GatherMatmul {
         pub picks: Picks,
     }
 }
 
-/// The products. No size is 0.
+/// Makes the products. No size may be 0.
 pub(crate) fn product(a: &Array, b: &Array, indices: &Indices) -> Result<Array> {
     let op = GatherMatmul { picks: indices.picks() };
     let operands: SmallVec<[&Array; 4]> = [a, b].into_iter().chain(indices.iter()).collect();

@@ -1,4 +1,4 @@
-//! Products of gathered matrices, of masked blocks and of segments: the user's functions.
+//! Products of gathered matrices, of masked blocks and of segments: the public functions.
 
 use super::picks::{Indices, narrow};
 use super::{gather, multiply_matrices, segmented, without_vectors};
@@ -24,12 +24,12 @@ fn real_dtype(op: &str, a: &Array, b: &Array) -> Result<Dtype> {
     Ok(dtype)
 }
 
-/// Returns products of matrices that indices choose: `a[lhs_indices] @ b[rhs_indices]`.
+/// Returns products of matrices that are chosen by indices: `a[lhs_indices] @ b[rhs_indices]`.
 ///
-/// Indices count the matrices of `a`, `(..., m, k)`, and of `b`, `(..., k, n)`, in row-major order
-/// of the leading dimensions. They are broadcast with each other; the result has their shape, then
-/// `(m, n)`. Without indices of an operand its matrices are taken in order. Vectors count as a row
-/// of `a` or a column of `b`. Indices out of bounds are as in [`Array::take`].
+/// Indices refer to the matrices of `a`, `(..., m, k)`, and of `b`, `(..., k, n)`, in row-major order of the leading
+/// dimensions. They are broadcast with each other; the result has their shape, then `(m, n)`. If an operand has no
+/// indices, its matrices are taken in order. Vectors count as a row of `a` or a column of `b`. Indices out of bounds
+/// are treated as in [`Array::take`].
 ///
 /// ```
 /// use ultramarine::{Array, gather_mm};
@@ -42,8 +42,8 @@ fn real_dtype(op: &str, a: &Array, b: &Array) -> Result<Dtype> {
 /// ```
 ///
 /// # Errors
-/// [`crate::Error::Value`] for operands that are no real floats or have no dimensions, inner sizes that differ, indices that
-/// are no integers, or shapes that cannot be broadcast.
+/// [`crate::Error::Value`] for operands that are not real floats or have no dimensions, for inner sizes that differ,
+/// for indices that are not integers, and for shapes that cannot be broadcast.
 pub fn gather_mm(
     a: &Array,
     b: &Array,
@@ -100,38 +100,38 @@ pub fn gather_mm(
     without_vectors(out, a, b)
 }
 
-/// Matrices one behind the other.
+/// The matrices along a single batch axis.
 pub(crate) fn in_a_row(a: &Array) -> Result<Array> {
     let (batch, matrix) = a.shape().split_at(a.ndim() - 2);
     let shape = [batch.iter().product(), matrix[0], matrix[1]];
     if *a.shape() == shape {
         return Ok(a.clone());
     }
-    // Weights mostly have their values.
+    // Most weights are already evaluated; their view can be made at once.
     View::Reshape.of_value(a, &shape).map_or_else(|| a.reshape(&shape), Ok)
 }
 
-/// The masks of the blocks of [`block_masked_mm`]. Each has one element for a block of the matrices
-/// that it belongs to; `None` keeps all of their blocks.
+/// The masks of the blocks of [`block_masked_mm`]. Each mask has one element for each block of its matrices. `None`
+/// keeps all blocks of the matrices.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BlockMasks<'a> {
-    /// Of the result, (..., rows of blocks, columns of blocks).
+    /// Mask of the result, (..., rows of blocks, columns of blocks).
     pub out: Option<&'a Array>,
-    /// Of the left operand.
+    /// Mask of the left operand.
     pub lhs: Option<&'a Array>,
-    /// Of the right operand.
+    /// Mask of the right operand.
     pub rhs: Option<&'a Array>,
 }
 
-/// Returns a matrix product of which blocks of `block_size` rows and columns are masked.
+/// Returns a matrix product whose blocks of `block_size` rows and columns are masked.
 ///
-/// Masks of bool say which blocks are kept; if one has another dtype, all are factors. A mask has
-/// an element for each block, smaller blocks at the ends included, and is broadcast to the blocks.
-/// Without masks it is the plain product.
+/// Masks of bool tell which blocks are kept. If a mask has another dtype, all masks are factors. A mask has an element
+/// for each block, including the smaller blocks at the ends, and is broadcast to the blocks. Without masks it is the
+/// plain product.
 ///
 /// # Errors
-/// [`crate::Error::Value`] as [`Array::matmul`], and with a mask for operands that are no real floats, a `block_size` other than 32
-/// and 64, and masks that cannot be broadcast to the blocks.
+/// [`crate::Error::Value`] as [`Array::matmul`]. With a mask also for operands that are not real floats, a `block_size`
+/// other than 32 and 64, and masks that cannot be broadcast to the blocks.
 pub fn block_masked_mm(
     a: &Array,
     b: &Array,
@@ -169,7 +169,7 @@ fn mask_blocks(x: &Array, mask: &Array, size: usize, selects: bool) -> Result<Ar
     let blocks = [matrix[0].div_ceil(size), matrix[1].div_ceil(size)];
     let with_matrix = |sizes: &[usize]| -> Shape { batch.iter().chain(sizes).copied().collect() };
     let mask = mask.broadcast_to(&with_matrix(&blocks))?;
-    // Each element as often as its block has rows and columns.
+    // Repeat each element for all rows and columns of its block.
     let n = mask.ndim();
     let wide = with_matrix(&[blocks[0], size, blocks[1], size]);
     let mask = with_axis(&with_axis(&mask, n)?, n - 1)?.broadcast_to(&wide)?;
@@ -182,15 +182,15 @@ fn mask_blocks(x: &Array, mask: &Array, size: usize, selects: bool) -> Result<Ar
     }
 }
 
-/// Returns products over segments of the inner dimension: for each pair `(start, end)` of
-/// `segments`, `(..., 2)`, the product of the columns of `a`, `(m, k)`, and the rows of `b`, `(k,
-/// n)`, from `start` up to `end`. The result is `(..., m, n)`.
+/// Returns products over segments of the inner dimension. For each pair `(start, end)` of `segments`, `(..., 2)`, it
+/// multiplies the columns of `a`, `(m, k)`, by the rows of `b`, `(k, n)`, from `start` up to `end`. The result is
+/// `(..., m, n)`.
 ///
 /// Bounds are clamped to `0..k`. A segment that ends before it starts is empty and gives zeros.
 ///
 /// # Errors
-/// [`crate::Error::Value`] for operands that are no matrices of real floats, inner sizes that differ, and segments that are no
-/// integers or no pairs.
+/// [`crate::Error::Value`] for operands that are not matrices of real floats, for inner sizes that differ, and for
+/// segments that are not integers or not pairs.
 pub fn segmented_mm(a: &Array, b: &Array, segments: &Array) -> Result<Array> {
     const OP: &str = "segmented_mm";
     ensure!(

@@ -12,15 +12,15 @@ const BITS: u32 = 5;
 /// Signs of a Hadamard matrix.
 type Signs = Vec<Vec<i8>>;
 
-/// The matrix of order 2^bits of Sylvester.
+/// Sylvester's matrix of order 2^bits.
 fn sylvester(bits: u32) -> Signs {
     let n = 1_u32 << bits;
     let sign = |i: u32, j: u32| if (i & j).count_ones().is_multiple_of(2) { 1 } else { -1 };
     (0..n).map(|i| (0..n).map(|j| sign(i, j)).collect()).collect()
 }
 
-/// The matrix of order 2 (q + 1) of Paley's second construction (On orthogonal matrices, 1933), for a prime q that is one
-/// more than a multiple of 4.
+/// The matrix of order 2 (q + 1) of Paley's second construction (On orthogonal matrices, 1933). q is a prime that is
+/// one more than a multiple of 4.
 fn paley(q: usize) -> Signs {
     let is_square = |a: usize| (1..q).any(|x| x * x % q == a);
     let conference = |i: usize, j: usize| match (i, j) {
@@ -37,10 +37,10 @@ fn paley(q: usize) -> Signs {
     (0..n).map(|i| (0..n).map(|j| element(i, j)).collect()).collect()
 }
 
-/// The matrix of four circulants, by their first rows (Williamson, Hadamard's determinant theorem and the sum of four squares,
-/// 1944).
+/// The matrix made of four circulants, given by their first rows (Williamson, Hadamard's determinant theorem and the
+/// sum of four squares, 1944).
 fn williamson(rows: [&[i8]; 4]) -> Signs {
-    // Number of the circulant of a block, and its sign.
+    // For each block: the number of its circulant, and its sign.
     const BLOCKS: [[(usize, i8); 4]; 4] = [
         [(0, 1), (1, -1), (2, -1), (3, -1)],
         [(1, 1), (0, 1), (3, 1), (2, -1)],
@@ -55,7 +55,7 @@ fn williamson(rows: [&[i8]; 4]) -> Signs {
     (0..4 * n).map(|i| (0..4 * n).map(|j| element(i, j)).collect()).collect()
 }
 
-/// The matrix by which an odd factor of the last axis is transformed, with two more factors of 2.
+/// The matrix that transforms an odd factor of the last axis, together with two factors of 2.
 fn of_odd(odd: usize) -> Option<Signs> {
     const FIVE: [&[i8]; 4] =
         [&[1, -1, -1, -1, -1], &[-1, 1, 1, 1, 1], &[-1, -1, 1, 1, -1], &[-1, 1, -1, -1, 1]];
@@ -80,7 +80,7 @@ fn matrix(signs: &Signs, x: &Array) -> Result<Array> {
     Ok(Array::from_slice(&flat, &[n, n])?.astype(x.dtype()))
 }
 
-/// Transforms the middle one of three axes.
+/// Transforms the middle of three axes.
 fn transform(x: &Array, [outer, n, inner]: [usize; 3], signs: &Signs) -> Result<Array> {
     let m = matrix(signs, x)?;
     if inner == 1 {
@@ -93,9 +93,9 @@ impl Array {
     /// Returns the Walsh-Hadamard transform along the last axis, times `scale`. The default is `1 /
     /// sqrt(n)`, which makes the transform orthonormal.
     ///
-    /// The size n of the axis is 2^k, or 12, 20 or 28 times that: the transform is the Kronecker
-    /// product of a Hadamard matrix of that order and of Sylvester's. Integers, bool and complex
-    /// numbers give float32; sums of float16 and bfloat16 are computed in float32.
+    /// The size n of the axis is 2^k, or 12, 20 or 28 times 2^k. The transform is the Kronecker product of a Hadamard
+    /// matrix of order 12, 20 or 28 and Sylvester's matrix. Integers, bool and complex numbers give float32; sums of
+    /// float16 and bfloat16 are computed in float32.
     ///
     /// # Errors
     /// [`crate::Error::Value`] for another size, and for an array without elements.
@@ -107,7 +107,7 @@ impl Array {
         let dtype = if real { self.dtype() } else { Dtype::Float32 };
         let n = self.shape().last().copied().unwrap_or(1);
         if n == 1 {
-            // A product with the factor alone, in whose dtypes mlx gives it.
+            // A transform of one element is a product with the factor alone, in the dtypes that MLX returns.
             let x = self.astype(self.dtype().to_inexact());
             return match scale {
                 Some(scale) if scale != 1.0 => times(&x, &like(&x, scale)),

@@ -1,4 +1,4 @@
-//! The affine map of a layer.
+//! The affine map of a linear layer.
 
 use super::addmm;
 use crate::array::Array;
@@ -9,11 +9,11 @@ use crate::shape::Shape;
 /// Returns `x weight^T + bias`, along the last axis of x: x is `(..., inputs)`, the weight
 /// `(outputs, inputs)`, the bias `(outputs)`, the result `(..., outputs)`.
 ///
-/// It equals a transpose, a product and a sum, with fewer nodes: a weight that has its value is
-/// transposed at once.
+/// The result equals that of a transpose, a product and a sum, but needs fewer nodes, because an
+/// evaluated weight is transposed at once.
 ///
 /// # Errors
-/// As [`Array::matmul`] and [`addmm`], of the transposed weight.
+/// As [`Array::matmul`] and [`addmm`], for the transposed weight.
 pub fn linear(x: &Array, weight: &Array, bias: Option<&Array>) -> Result<Array> {
     let shape: Shape = weight.shape().iter().rev().copied().collect();
     let order = (0..weight.ndim() as u8).rev().collect();
@@ -30,7 +30,7 @@ mod tests {
     use super::*;
     use crate::transforms;
 
-    /// Evaluated, lazy and traced weights give the same.
+    /// Evaluated, lazy and traced weights give the same result.
     #[test]
     fn weights_are_transposed() -> Result<()> {
         let x = Array::from_slice(&[1f32, 2., 3., 4.], &[1, 2, 2])?;

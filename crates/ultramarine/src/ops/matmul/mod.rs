@@ -32,7 +32,7 @@ use std::borrow::Cow;
 use ultramarine_abi::schema::{OpId, PrecisionAttrs, op, unary};
 use ultramarine_abi::status;
 
-/// The product of two stacks of matrices of one dtype and at least two dimensions.
+/// The product of two stacks of matrices, which have one dtype and at least two dimensions.
 fn product(a: &Array, b: &Array, precision: MatmulPrecision) -> Result<Array> {
     let (ra, rb) = (a.ndim(), b.ndim());
     let (m, k, n) = (a.shape()[ra - 2], a.shape()[ra - 1], b.shape()[rb - 1]);
@@ -48,13 +48,13 @@ fn product(a: &Array, b: &Array, precision: MatmulPrecision) -> Result<Array> {
         && k > 0
         && let Some(b) = View::Broadcast.of_value(b, &[1, k, n])
     {
-        // The rows of one matrix already.
+        // The rows already belong to one matrix.
         let shape = smallvec![1, m, n];
         shape::check("matmul", &shape)?;
         return Array::try_of(Matmul { precision }, &[a, &b], shape, a.dtype());
     }
     if rb == 2 && ra > 2 {
-        // One product with all rows, instead of a small one for each matrix.
+        // Compute one product of all rows, instead of a small product for each matrix.
         let rows = smallvec![SymbolicSize::Product(0, ra as u8 - 1), SymbolicSize::own(ra - 1)];
         let rows = product(&reshaped(a, rows, &[])?, b, precision)?;
         let sizes = (0..ra - 1).map(SymbolicSize::partner).chain([SymbolicSize::own(1)]).collect();
@@ -75,7 +75,7 @@ fn product(a: &Array, b: &Array, precision: MatmulPrecision) -> Result<Array> {
     Array::try_of(Matmul { precision }, &[&a, &b], shape, a.dtype())
 }
 
-/// The sizes of `a`'s matrices broadcast to those of leading dimensions of `shape`, which may be `b`'s.
+/// The sizes of `a`'s matrices, broadcast to leading dimensions of `shape`, which may be those of `b`.
 fn leading(shape: &[usize], a: &Array, b: &Array) -> SymbolicShape {
     let of = |x: &Array, i: usize| (i + x.ndim()).checked_sub(shape.len());
     let size = |i: usize| match (of(a, i), of(b, i)) {
@@ -88,7 +88,7 @@ fn leading(shape: &[usize], a: &Array, b: &Array) -> SymbolicShape {
     (0..shape.len()).map(size).collect()
 }
 
-/// Matrix product with MLX's rules for the operands' ranks; errors name `op`.
+/// Matrix product with MLX's rules for the operands' ranks. Errors name `op`.
 fn multiply_matrices<'a>(op: &str, a: &'a Array, b: &'a Array, dtype: Dtype) -> Result<Array> {
     ensure!(
         a.ndim() != 0 && b.ndim() != 0,
@@ -121,7 +121,7 @@ fn multiply_matrices<'a>(op: &str, a: &'a Array, b: &'a Array, dtype: Dtype) -> 
     without_vectors(product(&left, &right, precision)?, a, b)
 }
 
-/// A product without the axes that vectors among its operands were given.
+/// A product without the axes that were added to operands that are vectors.
 fn without_vectors(mut out: Array, a: &Array, b: &Array) -> Result<Array> {
     if a.ndim() == 1 {
         out = without_axis(&out, out.ndim() - 2)?;
@@ -161,7 +161,7 @@ pub fn addmm(c: &Array, a: &Array, b: &Array, alpha: f64, beta: f64) -> Result<A
     if alpha == 1.0 && beta == 1.0 {
         return product.add(&*c);
     }
-    // The factors and what they scale are rounded once, with the sum.
+    // Round the factors and the scaled terms only once, together with the sum.
     let inner = compute_dtype(dtype);
     let scaled = |x: &Array, by: f64| -> Result<Array> {
         let x = x.astype(inner);
@@ -339,12 +339,11 @@ impl Array {
         a.matmul(&b)?.reshape(&shape)
     }
 
-    /// Returns the sums of products along `axis`, of `self`'s complex conjugate and `other`. Other
-    /// axes are broadcast.
+    /// Returns the sums of products of `self`'s complex conjugate and `other` along `axis`. Other axes are broadcast.
     ///
     /// # Errors
-    /// [`Error::Value`] for 0-d operands or shapes that differ there, [`Error::Index`]
-    /// for an axis out of range.
+    /// [`Error::Value`] for 0-d operands or for sizes that differ along `axis`, [`Error::Index`] for an axis out of
+    /// range.
     pub fn vecdot(&self, other: &Array, axis: impl Into<Axis>) -> Result<Array> {
         let axis = one("vecdot", axis)?;
         let (n, least) = (self.ndim().max(other.ndim()), self.ndim().min(other.ndim()));
@@ -356,7 +355,7 @@ impl Array {
             ));
         };
         ensure!(at < least, "vecdot", "axis {axis} is out of bounds. {}", shape::AxisRange(least));
-        // Counted from the end, where shapes are aligned; an axis that an array lacks has size 1.
+        // Count from the end, where the shapes are aligned. An axis that an array does not have counts as size 1.
         let along =
             |x: &Array| x.shape().get((x.ndim() + at).wrapping_sub(n)).map_or(1, |size| *size);
         if along(self) != along(other) {
@@ -372,7 +371,7 @@ impl Array {
 }
 
 attributes! {
-    /// Products of matrices in the last two axes; equal batch dimensions.
+    /// Matrix products over the last two axes. The batch dimensions have to be equal.
     #[derive(Clone, Debug)]
     pub(crate) struct Matmul {
         pub precision: MatmulPrecision,
@@ -393,8 +392,8 @@ pub(crate) fn transposed(a: &Array) -> Result<Array> {
     a.transpose_axes(&order)
 }
 
-/// A product with one row or one column as that of the transposed operands, where the device would have a transposed
-/// matrix copied: the transposed operands are contiguous then.
+/// Computes a product with one row or one column as the product of the transposed operands, if the device would
+/// otherwise copy a transposed matrix. After the exchange the operands are contiguous.
 fn flipped(exec: &Exec, call: &Call<'_>, attributes: &PrecisionAttrs) -> Result<Option<Value>> {
     let n = call.shape.len();
     let contiguous = |i: usize| shape::is_contiguous(call.descs[i].0, &call.inputs[i].strides);
@@ -420,7 +419,7 @@ fn flipped(exec: &Exec, call: &Call<'_>, attributes: &PrecisionAttrs) -> Result<
     }
     let dtype = call.dtype;
     let given = [call.operand(0), call.operand(1)];
-    // Plans know nothing of memory.
+    // Plans have no memory to look at.
     let result = Value { strides: shape::contiguous_strides(call.shape), ..values[0].clone() };
     let plan = exec.plan(op::MATMUL, attributes, &given, &[call.output(&result)])?;
     if plan.status != status::NEEDS_CONTIGUOUS {
@@ -448,7 +447,7 @@ impl Matmul {
     }
 }
 
-/// The precision that a device takes for an operation; the highest where it refuses what is allowed.
+/// The precision that a device accepts for an operation. If it rejects the allowed precision, it is the highest.
 pub(crate) fn taken<A: Copy>(
     exec: &Exec,
     call: &Call<'_>,
@@ -460,7 +459,7 @@ pub(crate) fn taken<A: Copy>(
     if precision == MatmulPrecision::Highest {
         return Ok(plain);
     }
-    // Plans know nothing of memory.
+    // Plans have no memory to look at.
     let strides = shape::contiguous_strides(call.shape);
     let result = Value { strides, ..call.inputs[0].clone() };
     let inputs: SmallVec<[Operand<'_>; 2]> =
@@ -531,7 +530,7 @@ impl Rules for Matmul {
         let (a, b) = (&v.inputs[0], &v.inputs[1]);
         let out = match (v.axes[0], v.axes[1]) {
             (None, None) => return Ok((self.product(a, b)?, None)),
-            // Shared matrices: the mapped axis joins the rows, or the columns.
+            // The matrices are shared: the mapped axis joins the rows, or the columns.
             (Some(i), None) if b.ndim() == 2 => self.product(&batched(a, Some(i), v.size)?, b)?,
             (None, Some(i)) if a.ndim() == 2 => {
                 let rows =

@@ -1,4 +1,4 @@
-//! The matrices that the items of a gathered product take: those of indices, or all in order.
+//! The matrices that the items of a gathered product use: those chosen by indices, or all in order.
 
 use crate::error::{Result, ensure};
 use crate::ops::index::scatter::scatter;
@@ -13,8 +13,8 @@ use std::ops::Range;
 use ultramarine_abi::schema::{binary, scatter as kind};
 
 attributes! {
-    /// The factors whose matrices are chosen by indices, which are the last operands: int32, `(items)`. Those of the others are
-    /// taken in order.
+    /// The factors whose matrices are chosen by indices. The indices are the last operands: int32, `(items)`. The
+    /// matrices of the other factors are taken in order.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub(crate) struct Picks {
         pub lhs: bool,
@@ -22,7 +22,7 @@ attributes! {
     }
 }
 
-/// Indices of both factors' matrices, where they are not taken in order.
+/// Indices of both factors' matrices. A factor whose matrices are taken in order has none.
 #[derive(Clone, Default)]
 pub(crate) struct Indices {
     pub lhs: Option<Array>,
@@ -30,8 +30,8 @@ pub(crate) struct Indices {
 }
 
 impl Indices {
-    /// Flat indices for each item, and the shape of the items: from given ones, or from all matrices of the factors' batch
-    /// dimensions, broadcast with each other.
+    /// Flat indices for each item, and the shape of the items. Missing indices count all matrices of the factor's batch
+    /// dimensions; indices of both factors are broadcast with each other.
     pub fn new(
         op: &str,
         batches: [&[usize]; 2],
@@ -72,7 +72,7 @@ impl Indices {
     }
 }
 
-/// Indices as int32. Those far outside stay outside.
+/// Indices as int32. Indices far out of bounds stay out of bounds.
 pub(super) fn narrow(indices: &Array) -> Result<Array> {
     let bound = |v: i64| Array::scalar(Scalar::from_i64(indices.dtype(), v));
     let (low, high) = (bound(i32::MIN.into()), bound(i32::MAX.into()));
@@ -84,7 +84,7 @@ pub(super) fn narrow(indices: &Array) -> Result<Array> {
     Ok(held.astype(Dtype::Int32))
 }
 
-/// Indices from the end counted from the start, and those outside held to the range.
+/// Converts indices from the end to indices from the start, and clamps those out of bounds.
 fn held(indices: &Array, count: usize) -> Result<Array> {
     let below = bin(binary::LESS, indices, &like(indices, 0.0))?;
     let counted = bin(binary::ADD, indices, &like(indices, count as f64))?;
@@ -92,7 +92,7 @@ fn held(indices: &Array, count: usize) -> Result<Array> {
     indices.clip(Some(&like(&indices, 0.0)), Some(&like(&indices, count as f64 - 1.0)))
 }
 
-/// The matrices that indices choose, or all.
+/// The matrices that the indices choose, or all matrices without indices.
 pub(crate) fn taken(matrices: &Array, indices: Option<&Array>) -> Result<Array> {
     indices.map_or(Ok(matrices.clone()), |indices| matrices.take(indices, Some(0)))
 }
@@ -110,7 +110,7 @@ impl Picks {
         usize::from(self.lhs) + usize::from(self.rhs)
     }
 
-    /// Returns the names of the operands that are indices, as the contract's table has them.
+    /// Returns the names of the operands that are indices, as in the contract's table.
     pub fn names(self) -> &'static [&'static str] {
         match (self.lhs, self.rhs) {
             (true, true) => &["lhs_indices", "rhs_indices"],
@@ -120,8 +120,8 @@ impl Picks {
         }
     }
 
-    /// Returns true if the last operands can be the indices, for factors of so many matrices: lines of one length, or for a factor
-    /// without them as many matrices as there are items.
+    /// Returns true if the last operands can be the indices of factors with `matrices` matrices. Indices have to be
+    /// 1-d, of one length. A factor without indices has to have as many matrices as there are items.
     pub fn admit(self, shapes: &[&[usize]], matrices: [usize; 2]) -> bool {
         let Some(first) = shapes.len().checked_sub(self.count()) else { return false };
         let lines = shapes[first..].iter().all(|s| s.len() == 1);
@@ -135,18 +135,18 @@ impl Picks {
     /// Returns the number of items, from the operands' shapes.
     pub fn items(self, shapes: &[&[usize]]) -> usize {
         match self.count() {
-            // In order.
+            // No indices: matrices are taken in order.
             0 => shapes[0][0],
             count => shapes[shapes.len() - count][0],
         }
     }
 }
 
-/// Sums what was computed for items into the matrices of a factor: those that `lhs` chose, or all in order.
+/// Sums the results of the items into the matrices of a factor: into those that `lhs` chose, or into all in order.
 pub(crate) fn summed(items: Array, lhs: Option<&Array>, count: usize) -> Result<Array> {
     let Some(lhs) = lhs else { return Ok(items) };
     let [m, k] = [items.shape()[1], items.shape()[2]];
-    // Halves are summed in float32.
+    // float16 and bfloat16 are summed in float32.
     let inner = compute_dtype(items.dtype());
     let source = Array::full(&[count, m, k], Scalar::from_i64(inner, 0))?;
     let updates = items.astype(inner).reshape(&[items.shape()[0], 1, m, k])?;
@@ -154,8 +154,9 @@ pub(crate) fn summed(items: Array, lhs: Option<&Array>, count: usize) -> Result<
     Ok(sum.astype(items.dtype()))
 }
 
-/// The gradient of gathered products by the second factor, `(count, k, n)`: for each matrix the sum of the products of the
-/// transposed left matrices and the cotangents `(items, m, n)` of the items that took it.
+/// The gradient of gathered products with respect to the second factor, `(count, k, n)`. For each matrix it is the sum,
+/// over the items that used the matrix, of the transposed left matrix times the item's cotangent; the cotangents are
+/// `(items, m, n)`.
 pub(crate) fn gradient_by_second(
     left: &Array,
     cotangent: &Array,
@@ -166,7 +167,7 @@ pub(crate) fn gradient_by_second(
         let left = taken(left, indices.lhs.as_ref())?;
         return left.transpose_axes([0, 2, 1])?.matmul(cotangent);
     };
-    // Items of a matrix lie next to each other, then their rows are a segment.
+    // Sort the items by matrix, so that the rows of each matrix's items are one segment.
     let rhs = held(rhs, count)?;
     let order = rhs.argsort(Some(0))?;
     let sorted = rhs.take(&order, Some(0))?;
@@ -187,8 +188,9 @@ pub(crate) fn gradient_by_second(
     super::segmented::product(&left.transpose_axes([1, 0])?, &right, &segments)
 }
 
-/// The batching rule of gathered products of factors that are each the operands of a range: the mapped axis is joined to their
-/// matrices, and indices are moved on by its position. `of` gets the operands without indices, and the indices.
+/// The batching rule of gathered products, each of whose factors is a range of operands. The mapped axis is joined to
+/// the factors' matrices, and the indices are shifted by the position along that axis. `of` gets the operands without
+/// indices, and the indices.
 pub(crate) fn mapped(
     v: &Vmap<'_>,
     picks: Picks,

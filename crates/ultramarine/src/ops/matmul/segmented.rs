@@ -12,13 +12,13 @@ use smallvec::smallvec;
 use ultramarine_abi::schema::{NoAttrs, binary, op};
 
 attributes! {
-    /// Products over segments of the inner dimension. Operands: matrices `(m, k)` and `(k, n)` of one dtype, and segments
-    /// `(s, 2)` of int32. The result is `(s, m, n)`.
+    /// Products over segments of the inner dimension. The operands are matrices `(m, k)` and `(k, n)` of one dtype, and
+    /// segments `(s, 2)` of int32. The result is `(s, m, n)`.
     #[derive(Clone, Copy, Debug)]
     pub(crate) struct SegmentedMatmul;
 }
 
-/// The products. No size is 0.
+/// Makes the products. No size may be 0.
 pub(crate) fn product(a: &Array, b: &Array, segments: &Array) -> Result<Array> {
     let operands = [a, b, segments];
     let results = smallvec![(shape(operands.map(Array::shape)), a.dtype())];
@@ -29,12 +29,12 @@ fn shape([a, b, segments]: [&[usize]; 3]) -> Shape {
     Shape::from_slice(&[segments[0], a[0], b[1]])
 }
 
-/// The products of what is inside of segments, the rest being zeros.
+/// The products, computed by setting all elements outside of the segments to zero.
 fn composed(a: &Array, b: &Array, segments: &Array) -> Result<Array> {
     let bound = |i: usize| segments.along(1, i, i + 1, 1);
     let place = Array::arange(0.0, b.shape()[0] as f64, 1.0, Dtype::Int32)?;
     let inside = place.greater_equal(&bound(0)?)?.logical_and(&place.less(&bound(1)?)?)?;
-    // Both sides are left out: zero times what is not finite is no zero.
+    // Set both sides to zero, because zero times infinity or NaN is not zero.
     let left = where_(&with_axis(&inside, 1)?, &with_axis(a, 0)?, like(a, 0.0))?;
     let right = where_(&with_axis(&inside, 2)?, &with_axis(b, 0)?, like(b, 0.0))?;
     left.matmul(&right)
@@ -64,7 +64,7 @@ impl MultiOutputRules for SegmentedMatmul {
         Ok(smallvec![(shape([r.inputs[0], r.inputs[1], r.inputs[2]]), before[0].1)])
     }
 
-    /// The mapped matrices one behind the other along the inner dimension, and their segments moved on.
+    /// Joins the mapped matrices along the inner dimension, and shifts their segments accordingly.
     fn vmap(&self, v: &Vmap<'_>) -> Result<Vec<(Array, Option<usize>)>> {
         let operands = all_batched(v)?;
         let [a, b, segments] = &operands[..] else { unreachable!("three operands") };

@@ -1,4 +1,4 @@
-//! Functions of two arrays.
+//! Decompositions of functions of two arrays.
 
 use crate::dtype::{Dtype, Kind};
 use crate::ops::rules::builders::{bin, like, un};
@@ -8,11 +8,12 @@ use crate::ops::rules::decomposition::{
 use crate::{array::Array, error::Result, ops::select::where_, scalar::Scalar};
 use ultramarine_abi::schema::{binary::*, unary};
 
-/// Candidates for a function of a code of [`binary`]; the operands have one shape and dtype.
+/// Candidates for a function with a code of [`binary`]. Both operands have the same shape and
+/// dtype.
 pub(crate) fn candidates(code: u32, d: &Decompose<'_>, candidates: &mut Candidates) {
     let (a, b) = (&d.inputs[0], &d.inputs[1]);
     let dtype = a.dtype();
-    // A floored quotient of halves is rounded before it is floored.
+    // In float16 or bfloat16 the quotient would be rounded before it is floored.
     if let Some(wide) = wider(dtype).filter(|w| !(w.is_inexact() && code == FLOOR_DIVIDE)) {
         candidates.add(bin(code, &a.astype(wide), &b.astype(wide)).map(|r| r.astype(d.dtype)));
     }
@@ -20,23 +21,24 @@ pub(crate) fn candidates(code: u32, d: &Decompose<'_>, candidates: &mut Candidat
     match dtype.kind() {
         Kind::Bool => truth(code, a, b, candidates),
         Kind::Signed | Kind::Unsigned => integer(code, a, b, candidates),
-        // Halves round once: an identity of several roundings is none of theirs.
+        // float16 and bfloat16 results must be rounded only once, so identities with several
+        // roundings are excluded.
         Kind::Floating if dtype.size() > 2 || single_rounding(code) => {
             floating(code, a, b, candidates)
         }
         Kind::Floating => {}
         Kind::Complex => of_parts(code, a, b, candidates),
-        // Refused where the operation is called.
+        // The call rejects storage dtypes.
         Kind::Storage => {}
     }
 }
 
-/// True if the identities of a code round no more than the function.
+/// True if the identities for a code round as rarely as the function itself.
 fn single_rounding(code: u32) -> bool {
     matches!(code, ADD | SUBTRACT | MAXIMUM | MINIMUM | FLOOR_DIVIDE)
 }
 
-/// Identities that hold for numbers of all kinds, NaN included.
+/// Identities that hold for numbers of all kinds, including NaN.
 fn comparisons(code: u32, a: &Array, b: &Array, candidates: &mut Candidates) {
     let either = |x: u32, y: u32| bin(LOGICAL_OR, &bin(x, a, b)?, &bin(y, a, b)?);
     let not = |x: u32| bin(x, a, b).map(|r| un(unary::LOGICAL_NOT, &r));
@@ -80,7 +82,7 @@ fn equal_nan(a: &Array, b: &Array) -> Result<Array> {
     bin(LOGICAL_OR, &bin(EQUAL, a, b)?, &bin(LOGICAL_AND, &nan(a)?, &nan(b)?)?)
 }
 
-/// `a` where it is beyond `b` or NaN, else `b`.
+/// `a` where the comparison `beyond` holds for `a` and `b`, or where `a` is NaN; else `b`.
 fn extreme(beyond: u32, a: &Array, b: &Array) -> Result<Array> {
     let mut first = bin(beyond, a, b)?;
     if a.dtype().is_inexact() {
@@ -92,7 +94,8 @@ fn extreme(beyond: u32, a: &Array, b: &Array) -> Result<Array> {
 fn truth(code: u32, a: &Array, b: &Array, candidates: &mut Candidates) {
     let (yes, no) = (Array::scalar(true), Array::scalar(false));
     let not = |x: &Array| un(unary::LOGICAL_NOT, x);
-    // Functions that are one and the same, or the same of the other's complement.
+    // Functions that are the same operation for bool, or the same operation on the complement of
+    // one operand.
     let names: &[u32] = match code {
         LOGICAL_AND | BITWISE_AND | MULTIPLY | MINIMUM | FLOOR_DIVIDE => {
             &[LOGICAL_AND, BITWISE_AND, MULTIPLY, MINIMUM]
@@ -150,12 +153,12 @@ fn integer(code: u32, a: &Array, b: &Array, candidates: &mut Candidates) {
     let Some(s) = signed(dtype) else { return };
     let (x, y) = (bitcast(a, s), bitcast(b, s));
     match code {
-        // Results are bitwise identical for either sign.
+        // Results are bitwise identical for signed and unsigned integers.
         ADD | SUBTRACT | MULTIPLY | BITWISE_AND | BITWISE_OR | BITWISE_XOR | LEFT_SHIFT => {
             candidates.add(bin(code, &x, &y).map(|r| bitcast(&r, dtype)));
         }
         EQUAL | NOT_EQUAL => candidates.add(bin(code, &x, &y)),
-        // The same order, once the lowest number is the lowest.
+        // Flipping the highest bit makes signed and unsigned order the same.
         LESS | LESS_EQUAL | GREATER | GREATER_EQUAL => {
             let high = Array::scalar(Scalar::from_bits(s, 1 << (8 * s.size() - 1)));
             let flip = |x: &Array| bin(ADD, x, &high);
@@ -165,8 +168,8 @@ fn integer(code: u32, a: &Array, b: &Array, candidates: &mut Candidates) {
     }
 }
 
-/// The quotient rounded down of integers of at most 32 bits, in floating point: it is far
-/// enough from the next integer that its rounding does not reach it.
+/// The floored quotient of integers of at most 32 bits, computed in floating point. An inexact
+/// quotient is so far from the next integer that rounding cannot reach that integer.
 fn divided(a: &Array, b: &Array) -> Result<Array> {
     let (float, wide) = match a.dtype().size() {
         1 | 2 => (Dtype::Float32, Dtype::Int32),
@@ -178,7 +181,7 @@ fn divided(a: &Array, b: &Array) -> Result<Array> {
     };
     let zero = bin(EQUAL, b, &int(b, 0))?;
     let quotient = bin(DIVIDE, &a.astype(float), &b.astype(float))?;
-    // The smallest over -1 wraps when it is narrowed.
+    // The smallest integer divided by -1 wraps when the quotient is narrowed.
     let whole = un(unary::FLOOR, &quotient).astype(wide).astype(a.dtype());
     where_(&zero, int(a, 0), &whole)
 }
@@ -196,7 +199,8 @@ fn floating(code: u32, a: &Array, b: &Array, candidates: &mut Candidates) {
     }
 }
 
-/// `high + ln(1 + e^(low - high))`; the larger where that is infinite, or the smaller -inf.
+/// `high + ln(1 + e^(low - high))`. It is the larger operand if that is infinite, or if the smaller
+/// operand is -infinity.
 fn logaddexp(a: &Array, b: &Array) -> Result<Array> {
     let (high, low) = (bin(MAXIMUM, a, b)?, bin(MINIMUM, a, b)?);
     let rest = un(unary::LOG1P, &un(unary::EXP, &bin(SUBTRACT, &low, &high)?));
@@ -226,7 +230,7 @@ fn product(a: &Array, b: &Array) -> Result<Array> {
     complex(&re, &bin(ADD, &bin(MULTIPLY, &ar, &bi)?, &bin(MULTIPLY, &ai, &br)?)?)
 }
 
-/// By the real parts; where they are equal, by the imaginary ones.
+/// Compares the real parts, and where they are equal the imaginary parts.
 fn compared(code: u32, a: &Array, b: &Array) -> Result<Array> {
     let ((ar, ai), (br, bi)) = (parts(a)?, parts(b)?);
     let equal = bin(LOGICAL_AND, &bin(EQUAL, &ar, &br)?, &bin(code, &ai, &bi)?)?;

@@ -1,4 +1,4 @@
-//! Elementwise functions by other elementwise functions.
+//! Decompositions of elementwise functions into other elementwise functions.
 
 pub(crate) mod binary;
 pub(crate) mod unary;

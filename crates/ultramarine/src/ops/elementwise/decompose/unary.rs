@@ -1,4 +1,4 @@
-//! Functions of one array.
+//! Decompositions of functions of one array.
 
 use crate::dtype::{Dtype, Kind};
 use crate::ops::rules::builders::{bin, like, un};
@@ -9,10 +9,10 @@ use crate::ops::{elementwise::unary::node, select::where_};
 use crate::{array::Array, error::Result, scalar::Scalar};
 use ultramarine_abi::schema::{binary, unary};
 
-/// Candidates for a function of a code of [`unary`].
+/// Candidates for a function with a code of [`unary`].
 pub(crate) fn candidates(code: u32, d: &Decompose<'_>, candidates: &mut Candidates) {
     let x = &d.inputs[0];
-    // A half rounds once: not at each step of an identity.
+    // float16 and bfloat16 results must be rounded once, not at each step of an identity.
     if let Some(wide) = wider(x.dtype()).filter(|_| x.dtype() != d.dtype || widens(code, x)) {
         candidates.add(Ok(node(code, &x.astype(wide)).astype(d.dtype)));
         if x.dtype().is_inexact() {
@@ -24,13 +24,13 @@ pub(crate) fn candidates(code: u32, d: &Decompose<'_>, candidates: &mut Candidat
         Kind::Signed | Kind::Unsigned => integer(code, x, candidates),
         Kind::Floating => floating(code, x, candidates),
         Kind::Complex => of_parts(code, x, candidates),
-        // Refused where the operation is called.
+        // The call rejects storage dtypes.
         Kind::Storage => {}
     }
 }
 
-/// True if a narrow dtype may be computed in a wider one. (An integer that is below zero
-/// there would not be where it is unsigned.)
+/// True if a narrow dtype may be computed in a wider one. (It may not if an unsigned result would
+/// become negative in the wider dtype.)
 fn widens(code: u32, x: &Array) -> bool {
     x.dtype().is_inexact()
         || matches!(
@@ -77,7 +77,7 @@ fn integer(code: u32, x: &Array, candidates: &mut Candidates) {
     }
 }
 
-/// |x|, of zero as well: -0.0 <= 0, and 0.0 - -0.0 is 0.0.
+/// |x|, for zeros of both signs too: -0.0 <= 0 holds, and 0.0 - -0.0 is 0.0.
 fn positive(x: &Array) -> Result<Array> {
     let zero = like(x, 0.0);
     where_(&bin(binary::LESS_EQUAL, x, &zero)?, &bin(binary::SUBTRACT, &zero, x)?, x)
@@ -143,7 +143,7 @@ fn floating(code: u32, x: &Array, candidates: &mut Candidates) {
         }
         ISFINITE => {
             candidates.add(bin(binary::LESS, &un(ABS, x), &c(f64::INFINITY)));
-            // The difference is NaN otherwise.
+            // For infinity and NaN the difference is NaN.
             let zero = bin(binary::SUBTRACT, x, x);
             candidates.add(zero.and_then(|z| bin(binary::EQUAL, &z, &c(0.0))));
         }
@@ -151,14 +151,14 @@ fn floating(code: u32, x: &Array, candidates: &mut Candidates) {
     }
 }
 
-/// `e^|x| / 2` and `e^-|x| / 2`, the first without overflow before the result's own.
+/// `e^|x| / 2` and `e^-|x| / 2`. The first overflows only where the result does.
 fn halves_of_exp(x: &Array) -> Result<(Array, Array)> {
     let half = like(x, 0.5);
     let root = un(unary::EXP, &un(unary::ABS, x).multiply(&half)?);
     Ok((root.multiply(&half)?.multiply(&root)?, half.divide(&root)?.divide(&root)?))
 }
 
-/// Near zero by way of e^x - 1, which keeps the small and the sign of zero.
+/// Near zero it is computed from e^x - 1, which keeps small values and the sign of zero.
 fn sinh(x: &Array) -> Result<Array> {
     let (zero, one) = (like(x, 0.0), like(x, 1.0));
     let small = un(unary::EXPM1, x);
@@ -174,7 +174,7 @@ fn tanh(x: &Array) -> Result<Array> {
     let zero = like(x, 0.0);
     let t = un(unary::EXPM1, &un(unary::ABS, x).multiply(like(x, -2.0))?);
     let size = un(unary::NEGATIVE, &t).divide(&t.add(like(x, 2.0))?)?;
-    // A zero keeps its sign.
+    // Keep the sign of a zero.
     let size = where_(&x.equal(&zero)?, x, &size)?;
     where_(&x.less(&zero)?, un(unary::NEGATIVE, &size), &size)
 }
@@ -186,13 +186,14 @@ fn sigmoid(x: &Array) -> Result<Array> {
     where_(&x.less(like(x, 0.0))?, &e.multiply(&above)?, &above)
 }
 
-/// The integer on one side of x: that towards zero, or one further where x lies beyond it.
+/// The integer on one side of x: x truncated towards zero, and one step further if x lies beyond
+/// that.
 fn towards(x: &Array, beyond: u32, step: u32) -> Result<Array> {
     let whole = un(unary::TRUNC, x);
     where_(&bin(beyond, x, &whole)?, &bin(step, &whole, &like(x, 1.0))?, &whole)
 }
 
-/// From this size on all numbers are integers.
+/// From this magnitude on, all floating-point numbers are integers.
 fn whole_from(x: &Array) -> (Array, Dtype) {
     match x.dtype() {
         Dtype::Float64 => (like(x, 2f64.powi(52)), Dtype::Int64),
@@ -200,8 +201,8 @@ fn whole_from(x: &Array) -> (Array, Dtype) {
     }
 }
 
-/// `small` where |x| is below what [`whole_from`] says, with the sign of x where it is
-/// zero; else x, NaN too.
+/// `small` where |x| is below the limit of [`whole_from`], with the sign of x if `small` is zero.
+/// Elsewhere x, also for NaN.
 fn where_small(x: &Array, small: &Array) -> Result<Array> {
     let zero = like(x, 0.0);
     let small = where_(&small.equal(&zero)?, &x.multiply(&zero)?, small)?;
@@ -212,7 +213,7 @@ fn truncated(x: &Array) -> Result<Array> {
     where_small(x, &x.astype(whole_from(x).1).astype(x.dtype()))
 }
 
-/// Adding the size at which fractions end rounds them, ties to even.
+/// Rounds by adding the magnitude at which fractions end; ties go to even.
 fn rounded(x: &Array) -> Result<Array> {
     let (size, (large, _)) = (un(unary::ABS, x), whole_from(x));
     let size = size.add(&large)?.subtract(&large)?;
@@ -220,7 +221,7 @@ fn rounded(x: &Array) -> Result<Array> {
     where_small(x, &where_(&below, un(unary::NEGATIVE, &size), &size)?)
 }
 
-/// Of complex numbers what their parts give.
+/// Computes functions of complex numbers from their real and imaginary parts.
 fn of_parts(code: u32, x: &Array, candidates: &mut Candidates) {
     use unary::*;
     let both = |f: &dyn Fn(&Array) -> Result<Array>| f(&pairs(x)?).and_then(|p| unpaired(&p));
