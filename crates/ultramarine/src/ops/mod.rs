@@ -1,12 +1,12 @@
 //! Operations. An operation is data: its attributes, in an [`Op`].
 //!
-//! Each family has a folder: its public functions (with shape and dtype inference, so that errors come at the call),
-//! the operations' attribute structs, and their [`Rules`]: how they are evaluated, fused and transformed. A file
-//! `decompose.rs` has what replaces the family's operations on devices without a kernel. Parts that all families
-//! use are in [`rules`].
+//! Each family of operations has a folder. It contains its public functions (with shape and dtype inference, so that
+//! errors come at the call), the operations' attribute structs, and their [`Rules`] for evaluation, fusion and
+//! transforms. A file `decompose.rs` replaces the family's operations on devices without a kernel. Parts that all
+//! families use are in [`rules`].
 //!
-//! Attributes with [`Rules`] are an operation: [`Array::try_of`] makes its node, or [`Array::of`] where an error waits
-//! for the evaluation. [`Array::multi_output`] makes the nodes of an operation with several results.
+//! Attributes with [`Rules`] are an operation. [`Array::try_of`] makes its node; [`Array::of`] does too, but reports
+//! errors at evaluation. [`Array::multi_output`] makes the nodes of an operation with several results.
 
 pub(crate) mod arg_reduce;
 pub(crate) mod conv;
@@ -50,17 +50,17 @@ pub(crate) use crate::graph::rules::{
 use crate::node::{Inputs, Node};
 use crate::{array::Array, dtype::Dtype, error::Result, placement, shape::Shape};
 
-// A view is the largest of the operations that tiny graphs are made of.
+// A view is the largest of the operations that occur in small graphs.
 const _: () =
     assert!(Op::is_inline::<shape::view::View>() && Op::is_inline::<index::update::Update>());
 
 impl Array {
-    /// A lazy array: an operation of `inputs`, placed as [`crate::placement`] says. The caller has inferred shape and
-    /// dtype. Here, and only here, operations are kept from storage dtypes.
+    /// Makes a lazy array: an operation on `inputs`, placed as described in [`crate::placement`]. The caller has
+    /// inferred shape and dtype. This function is the only place that rejects storage dtypes.
     ///
     /// # Errors
-    /// [`Error::Value`](crate::Error::Value) when operands are on accelerators that do not mix,
-    /// [`Error::Type`](crate::Error::Type) for a storage dtype that the operation does not take.
+    /// [`Error::Value`](crate::Error::Value) when operands are on accelerators that cannot be combined,
+    /// [`Error::Type`](crate::Error::Type) for a storage dtype that the operation does not accept.
     pub(crate) fn try_of(
         op: impl Into<Op>,
         inputs: &[&Array],
@@ -70,7 +70,7 @@ impl Array {
         Array::lazy(op.into(), inputs, shape, dtype)
     }
 
-    /// As [`Array::try_of`], with its error as the array's: evaluation raises it.
+    /// As [`Array::try_of`], but keeps an error in the array: evaluation returns it.
     pub(crate) fn of(op: impl Into<Op>, inputs: &[&Array], shape: Shape, dtype: Dtype) -> Array {
         Array::lazy(op.into(), inputs, shape.clone(), dtype)
             .unwrap_or_else(|error| Array::failed(error, shape, dtype))
@@ -90,7 +90,7 @@ impl Array {
     }
 }
 
-/// Asserts that operations are built as they say that files may have them.
+/// Asserts that a node satisfies the checks that nodes loaded from files must pass.
 #[cfg(debug_assertions)]
 fn admitted(op: &Op, inputs: &[&Array], shape: &[usize], dtype: Dtype) {
     let types: Vec<draft::Type<'_>> = inputs.iter().map(|a| (a.shape(), a.dtype())).collect();
@@ -98,13 +98,13 @@ fn admitted(op: &Op, inputs: &[&Array], shape: &[usize], dtype: Dtype) {
         Some(multi) => multi.results().iter().map(|(shape, dtype)| (&shape[..], *dtype)).collect(),
         None => vec![(shape, dtype)],
     };
-    // Operations from outside have just been asked, and are not asked twice.
+    // User-defined operations have just been asked, and are not asked twice.
     let multi = op.get::<rules::multi_output::MultiOutput>();
     if multi.is_some_and(|multi| multi.rules().foreign().is_some()) {
         return;
     }
     let node = Draft { inputs: &types, outputs: &outputs };
-    // Decompositions alone make bools of bytes, which they know to be 0 and 1.
+    // Only decompositions make bools from bytes, which they know to be 0 or 1.
     let bools = matches!(op.get(), Some(shape::view::View::Bitcast)) && dtype == Dtype::Bool;
     assert!(
         bools || op.rules().is_none_or(|rules| rules.admits(&node)),

@@ -1,11 +1,12 @@
 //! The gated delta rule: [`crate::fast::gated_delta_update`].
 //!
-//! Steps are taken a chunk at a time (Yang, Kautz and Hatamizadeh, Gated delta networks: Improving Mamba2 with delta rule, 2024). With
-//! `d(i, j)` the product of the decays behind step j up to step i, and `d(i)` that of all up to step i, the updates
-//! `u` of a chunk that begins with the state `s` solve a triangular system,
-//! `u(i) + beta(i) sum over j < i of d(i, j) (k(i) k(j)) u(j) = beta(i) (v(i) - d(i) s k(i))`, and then
-//! `o(i) = d(i) s q(i) + sum over j <= i of d(i, j) (k(j) q(i)) u(j)`. The products of decays are taken as such, never as quotients, so that a
-//! decay may be 0. The triangular matrices of all chunks are inverted together, by halves, which is as stable as substitution.
+//! The steps are computed a chunk at a time (Yang, Kautz and Hatamizadeh, Gated delta networks: Improving Mamba2 with
+//! delta rule, 2024). Let `d(i, j)` be the product of the decays after step j up to step i, and `d(i)` the product of
+//! all decays up to step i. The updates `u` of a chunk that begins with the state `s` solve the triangular system `u(i)
+//! + beta(i) sum over j < i of d(i, j) (k(i) k(j)) u(j) = beta(i) (v(i) - d(i) s k(i))`. The outputs are then `o(i) =
+//! d(i) s q(i) + sum over j <= i of d(i, j) (k(j) q(i)) u(j)`. The products of decays are multiplied out and never
+//! computed as quotients, so that a decay may be 0. The triangular matrices of all chunks are inverted together, by
+//! halves, which is as stable as substitution.
 
 use super::compute_dtype;
 use crate::array::Array;
@@ -18,18 +19,19 @@ use ultramarine_abi::schema::{binary, unary};
 
 const NAME: &str = "gated_delta_update";
 
-/// Most steps of a chunk.
+/// Largest number of steps in a chunk.
 const CHUNK: usize = 64;
 
-/// Steps of a linear attention whose state forgets and corrects itself: `[output, state]`.
+/// Computes steps of a linear attention whose state decays and corrects itself. Returns `[output, state]`.
 ///
-/// Queries and keys are `(batch, steps, key heads, size)`, values `(batch, steps, heads, value size)`; each key head serves
-/// `heads / key heads` neighbouring heads. `gamma`, the decay of the state, and `beta`, the rate of the update, are `(batch, steps,
-/// heads)`. A step is `S = gamma S; S = S + beta (v - S k) k^T; o = S q`. The state `(batch, heads, value size, size)` is
-/// zeros at first, or `initial_state`; a step that `mask` `(batch, steps)` has false for leaves it alone and outputs zeros.
+/// Queries and keys are `(batch, steps, key heads, size)`, values `(batch, steps, heads, value size)`. Each key head
+/// serves `heads / key heads` neighbouring heads. `gamma`, the decay of the state, and `beta`, the rate of the update,
+/// are `(batch, steps, heads)`. A step is `S = gamma S; S = S + beta (v - S k) k^T; o = S q`. The state `(batch, heads,
+/// value size, size)` begins as zeros or as `initial_state`. Where `mask` `(batch, steps)` is false, the step leaves
+/// the state unchanged and outputs zeros.
 ///
-/// The output is `(batch, steps, heads, value size)`, in the floating dtype that queries and keys promote to. The state is float32
-/// (float64 if the output is), and so is what is computed.
+/// The output is `(batch, steps, heads, value size)`, in the floating dtype to which queries and keys promote. State
+/// and computation are float32 (float64 if the output is float64).
 ///
 /// # Errors
 /// [`Error::Value`] for operands of other ranks, for sizes that do not fit, and for complex numbers.
@@ -75,7 +77,7 @@ pub fn gated_delta_update(
         let mask = mask.astype(Dtype::Bool);
         for (i, a) in steps.iter_mut().enumerate() {
             let kept = mask.reshape(&[&[b, t][..], &vec![1; a.ndim() - 2]].concat())?;
-            // The state neither decays nor learns.
+            // In a masked step the state neither decays nor learns.
             *a = where_(&kept, &*a, like(a, if i == 3 { 1.0 } else { 0.0 }))?;
         }
     }
@@ -88,7 +90,7 @@ pub fn gated_delta_update(
     let (q, k) = (repeated(&q?, heads / key_heads)?, repeated(&k?, heads / key_heads)?);
     let (v, gamma, beta) = (v?, gamma?, beta?);
 
-    // Of all chunks: `(batch, heads, chunks, steps, steps)`.
+    // Decays of all chunks: `(batch, heads, chunks, steps, steps)`.
     let decays = decays(&gamma)?;
     let column = |a: &Array| with_axis(a, 4);
     let (rates, keys) = (column(&beta)?, k.swapaxes(3, 4)?);
@@ -109,7 +111,7 @@ pub fn gated_delta_update(
         let before = times(&q.matmul(&turned)?, &total)?;
         let within = part(&scores, i)?.matmul(&updates)?;
         outputs.push(bin(binary::ADD, &before, &within)?);
-        // Rest of each update behind the last step.
+        // The part of each update that remains after the last step of the chunk.
         let rest = slice_axis(&part(&decays, i)?, 2, chunk - 1, 1)?.swapaxes(2, 3)?;
         let learnt = times(&updates, &rest)?.swapaxes(2, 3)?.matmul(&k)?;
         let kept = times(&state, &slice_axis(&total, 2, chunk - 1, 1)?)?;
@@ -120,7 +122,7 @@ pub fn gated_delta_update(
     Ok([out.astype(output), state])
 }
 
-/// The sizes of the values, once all shapes fit.
+/// Checks that all shapes fit; returns the sizes of the values.
 fn checked(
     operands: [&Array; 5],
     initial_state: Option<&Array>,
@@ -182,7 +184,8 @@ fn checked(
     Ok([b, t, heads, v[3]])
 }
 
-/// Steps `(batch, steps, heads, ...)` as `(batch, heads, chunks, steps of a chunk, ...)`; those behind the last one get `value`.
+/// Arranges steps `(batch, steps, heads, ...)` as `(batch, heads, chunks, steps of a chunk, ...)`. Steps after the last
+/// one get `value`.
 fn in_chunks(a: &Array, [b, chunks, chunk]: [usize; 3], value: f64) -> Result<Array> {
     let mut widths = vec![(0, 0); a.ndim()];
     widths[1].1 = chunks * chunk - a.shape()[1];
@@ -194,12 +197,12 @@ fn in_chunks(a: &Array, [b, chunks, chunk]: [usize; 3], value: f64) -> Result<Ar
     a.reshape(&[&[b, chunks, chunk], &a.shape()[2..]].concat())?.moveaxis(3, 1)
 }
 
-/// Each head so many times.
+/// Repeats each head `times` times.
 fn repeated(a: &Array, times: usize) -> Result<Array> {
     a.repeat(times, Some(1))
 }
 
-/// `d(i, j)` below and on the diagonal, else 0, of decays `(..., steps)`.
+/// `d(i, j)` for decays `(..., steps)`, on and below the diagonal; 0 above it.
 fn decays(gamma: &Array) -> Result<Array> {
     let steps = gamma.shape()[3];
     let shape = [gamma.shape(), &[steps]].concat();
@@ -209,8 +212,8 @@ fn decays(gamma: &Array) -> Result<Array> {
     where_(&below, &each, &one)?.cumprod(Some(3), false, true)?.tril(0)
 }
 
-/// The inverse of `1 + a` for strictly lower triangular matrices `(..., n, n)`, n a power of two: blocks on the diagonal are
-/// joined two by two.
+/// The inverse of `1 + a` for strictly lower triangular matrices `(..., n, n)`, n a power of two. Blocks on the
+/// diagonal are joined in pairs.
 fn inverse(a: &Array, n: usize) -> Result<Array> {
     let lead = Shape::from_slice(&a.shape()[..3]);
     let shape = |rest: &[usize]| [&lead[..], rest].concat();

@@ -1,6 +1,6 @@
 //! Layers of neural networks: attention, cross entropy, softmax, norms, rotary position embeddings.
 //!
-//! Each is one operation with rules of its own. Devices without a kernel for it run its composition of simpler
+//! Each layer is one operation with rules of its own. Devices without a kernel for it run its composition of simpler
 //! operations, which fuse with their neighbours ([`crate::ops::Composite`]).
 
 pub(crate) mod attention;

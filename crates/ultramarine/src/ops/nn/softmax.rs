@@ -1,4 +1,4 @@
-//! Softmax and logsumexp, with their gradients.
+//! Softmax and logsumexp, and their gradients.
 
 use super::compute_dtype;
 use crate::error::{Result, bail, ensure};
@@ -14,8 +14,8 @@ use smallvec::smallvec;
 use ultramarine_abi::schema::{AxesAttrs, binary, op, reduce, unary};
 
 impl Array {
-    /// Returns the logarithm of the sum of exponentials over `axes` (`..`: all), without overflow
-    /// on the way. Integers and bool give float32.
+    /// Returns the logarithm of the sum of exponentials over `axes` (`..`: all), without intermediate overflow.
+    /// Integers and bool give float32.
     ///
     /// # Errors
     /// As [`Array::sum`]; [`crate::Error::Value`] for an empty array, and for axes of a 0-d one.
@@ -35,8 +35,8 @@ impl Array {
         if keepdims { Ok(out) } else { squeezed(&out, &named) }
     }
 
-    /// Returns the exponentials, divided by their sum along `axes` (`..`: all). The shape stays;
-    /// integers and bool give float32. `precise` computes float16 and bfloat16 in float32.
+    /// Returns the exponentials, divided by their sum along `axes` (`..`: all). The shape is kept; integers and bool
+    /// give float32. With `precise`, float16 and bfloat16 are computed in float32.
     ///
     /// ```
     /// use ultramarine::Array;
@@ -65,8 +65,8 @@ impl Array {
     }
 }
 
-/// The largest elements over axes, cut off to what is finite, to subtract before `exp`: a maximum of either infinity then
-/// gives what the limit is.
+/// The largest elements over axes, clamped to finite numbers, to be subtracted before `exp`. If the maximum is
+/// infinite, the result is the limit.
 pub(super) fn shift(a: &Array, axes: &[isize]) -> Result<Array> {
     let top = a.max(KeepDims(Some(axes)))?;
     let Some(info) = crate::finfo(a.dtype()).filter(|_| a.dtype().is_floating()) else {
@@ -76,7 +76,8 @@ pub(super) fn shift(a: &Array, axes: &[isize]) -> Result<Array> {
     bin(binary::MAXIMUM, &top, &like(&top, info.min))
 }
 
-/// Logsumexp over axes, which keep size 1, composed in the dtype `inner`, from the operand and its [`shift`].
+/// Logsumexp over axes, which are kept with size 1. It is composed in the dtype `inner`, from the operand and its
+/// [`shift`].
 pub(super) fn composed_logsumexp(
     a: &Array,
     top: &Array,
@@ -92,12 +93,13 @@ attributes! {
     /// Softmax or logsumexp over axes, of an array of an inexact dtype.
     #[derive(Clone, Copy, Debug)]
     pub(crate) struct Softmax {
-        /// The logarithm of the sum of exponentials, which keeps the axes with size 1; else softmax.
+        /// If set, computes the logarithm of the sum of exponentials, which keeps the axes with size 1; else computes
+        /// softmax.
         pub logsumexp: bool,
-        /// Bit `i`: it goes over axis `i`.
+        /// Bit `i` is set if axis `i` is reduced.
         pub axes: u64,
-        /// Compositions compute in float32 for halves. (Kernels do in any case, and so does logsumexp: its sum may be more
-        /// than a half holds.)
+        /// Compositions compute float16 and bfloat16 in float32. (Kernels always do, and so does logsumexp, because its
+        /// sum may exceed their range.)
         pub precise: bool,
     }
 }
@@ -129,7 +131,7 @@ impl Softmax {
         Reduce { code: reduce::SUM, axes: self.axes }.of(a)
     }
 
-    /// The dtype of a composition.
+    /// The dtype in which a composition computes.
     fn inner(self, dtype: Dtype) -> Dtype {
         if self.precise { compute_dtype(dtype) } else { dtype }
     }
@@ -144,8 +146,8 @@ impl Softmax {
         Ok(product.astype(y.dtype()))
     }
 
-    /// The derivative of logsumexp, which gave `y`, by each element: softmax. The result of halves is too coarse to
-    /// subtract.
+    /// The derivative of logsumexp with result `y` with respect to each element: softmax. In float16 and bfloat16 the
+    /// result is too coarse to be subtracted.
     fn weights(self, x: &Array, y: &Array) -> Result<Array> {
         if compute_dtype(x.dtype()) != x.dtype() {
             return Softmax { logsumexp: false, ..self }.of(x);
@@ -167,10 +169,12 @@ impl Composite for Softmax {
         if self.logsumexp {
             return Ok(composed_logsumexp(a, &shift(a, &axes)?, &axes, inner)?.astype(dtype));
         }
-        // The largest is the same in any dtype; so the wide operand has one reader, into which its cast is fused.
+        // The maximum is the same in any dtype. Computing it in the operand's dtype leaves the widened operand with a
+        // single reader, into which the cast is fused.
         let top = a.max(KeepDims(&axes))?.astype(inner);
         if inner != dtype {
-            // Each pass widens anew, in registers: kept, the exponentials would take more memory than operand and result.
+            // Each pass widens the operand again, in registers. Stored exponentials would take more memory than operand
+            // and result.
             let e = || bin(binary::SUBTRACT, &a.astype(inner), &top)?.exp();
             let sum = e()?.sum(KeepDims(&axes))?;
             return Ok(bin(binary::DIVIDE, &e()?, &sum)?.astype(dtype));
@@ -197,7 +201,8 @@ impl Rules for Softmax {
     }
 
     fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
-        // The built-in kernel reads a row, or a part of one, before it writes over it.
+        // The built-in kernel reads a row, or a part of one, before it overwrites it, so the result may use the
+        // operand's memory.
         let out = match exec.device.has_built_in_kernels() && !self.logsumexp {
             true => call.memory(exec)?,
             false => exec.alloc(call.shape, call.dtype)?,
@@ -290,7 +295,7 @@ mod tests {
         Ok(())
     }
 
-    /// Rows beside each other, one by one, and in parts.
+    /// Tests several rows together, single rows, and parts of rows.
     #[test]
     fn rows_are_of_any_length_and_dtype() -> Result<()> {
         for shape in [[35, 5], [17, 32], [3, 100], [2, 40_000]] {
@@ -309,7 +314,7 @@ mod tests {
                     let found = own(&x)?.astype(Dtype::Float64);
                     assert_near(&found, &parts(&exact)?, tolerance)?;
                 }
-                // Over the memory of its operand, too.
+                // Also tests a result that uses the memory of its operand.
                 let taken = x.multiply(1.0)?.softmax(1, false)?;
                 assert!(taken.array_equal(&x.softmax(1, false)?, false)?.item::<bool>()?);
             }

@@ -1,4 +1,4 @@
-//! Numbers of few bits as floats again.
+//! Dequantization: converts quantised numbers back to floats.
 
 use super::mode::{Quantization, QuantizationMode};
 use super::pack::unpack;
@@ -15,18 +15,19 @@ use smallvec::smallvec;
 use ultramarine_abi::schema::binary;
 
 const OP: &str = "dequantize";
-/// The global scale that changes nothing: the largest E2M1 times the largest E4M3 number.
+/// The global scale that leaves numbers unchanged: the largest E2M1 times the largest E4M3 number.
 const GLOBAL: f64 = 2688.0;
 
 impl Quantized {
     /// The elements as floats, `(..., columns)`.
     ///
-    /// They are in `dtype`; by default in that of scales and biases (affine), float32 with a global scale, and bfloat16 in the
-    /// other modes. Affine: scale times element, and the sum with the bias, are rounded to that dtype each.
+    /// The result is in `dtype`. By default this is the dtype of scales and biases (affine), float32 with a global
+    /// scale, and bfloat16 in the other modes. In the affine mode scale times element is rounded to that dtype, and so
+    /// is the sum with the bias.
     ///
     /// # Errors
-    /// [`crate::Error::Value`] for words that are not uint32 or have fewer than 2 dimensions, scales and biases that do not fit them
-    /// or the mode, and a dtype that is no real float.
+    /// [`crate::Error::Value`] for words that are not uint32 or have fewer than 2 dimensions, for scales and biases
+    /// that do not fit the words or the mode, and for a dtype that is not a real float.
     pub fn dequantize(&self, dtype: Option<Dtype>) -> Result<Array> {
         let own = self.check_dequantize(dtype)?;
         let result = dtype.unwrap_or(own);
@@ -44,7 +45,7 @@ impl Quantized {
             reshaped(a, sizes, &[])
         };
         let scales = match &self.biases {
-            // Products with integers would wrap.
+            // Products of integers would wrap.
             Some(_) if !self.scales.dtype().is_floating() => self.scales.astype(own),
             _ => self.scales.clone(),
         };
@@ -67,7 +68,7 @@ impl Quantized {
         reshaped(&out.astype(result), sizes, &[&self.words])
     }
 
-    /// Checks all parts; gives the dtype of the result by default.
+    /// Checks all parts; returns the default dtype of the result.
     fn check_dequantize(&self, dtype: Option<Dtype>) -> Result<Dtype> {
         let (words, scales) = (self.words.shape(), self.scales.shape());
         ensure!(
@@ -136,8 +137,8 @@ impl Quantized {
         Ok(own)
     }
 
-    /// The elements by ordinary operations, `(..., columns)`, of words of any rank, in `inner`. Affine's are computed in the dtype
-    /// of scales and biases, others in float32 (float64 for float64).
+    /// The elements `(..., columns)` in dtype `inner`, computed by ordinary operations from words of any rank. The
+    /// affine mode computes in the dtype of scales and biases, other modes in float32 (float64 for float64).
     pub(super) fn values(&self, inner: Dtype) -> Result<Array> {
         let (mode, group) = (self.how.mode, self.how.group_size);
         let codes = unpack(OP, &self.words, self.how.bits)?;
@@ -171,7 +172,7 @@ impl Quantized {
                     Some(global) => {
                         let global = wide(global.clone());
                         let factor = bin(binary::DIVIDE, &global, &like(&global, GLOBAL))?;
-                        // One for each matrix, or for all.
+                        // The global scale has one element for each matrix, or one for all.
                         let mut all = Shape::from_elem(1, n);
                         all[0] = factor.size();
                         times(&scale, &factor.reshape(&all)?)?
@@ -187,7 +188,7 @@ impl Quantized {
     }
 }
 
-/// E2M1 numbers of codes of uint32, in float32.
+/// Decodes E2M1 numbers from uint32 codes, to float32.
 fn e2m1(codes: &Array) -> Result<Array> {
     const SIZES: [f32; 8] = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0];
     let all: Vec<f32> = SIZES.into_iter().chain(SIZES.map(|x| -x)).collect();

@@ -1,4 +1,5 @@
-//! 8-bit floats (E4M3, without infinities: Micikevicius and others, FP8 formats for deep learning, 2022) as uint8.
+//! 8-bit floats (E4M3, without infinities: Micikevicius and others, FP8 formats for deep learning, 2022), stored as
+//! uint8.
 
 use crate::error::{Result, ensure};
 use crate::ops::rules::builders::{bin, like, un};
@@ -7,11 +8,11 @@ use crate::placement::follow;
 use crate::{array::Array, dtype::Dtype, scalar::Scalar};
 use ultramarine_abi::schema::{binary, unary};
 
-/// The largest number, the smallest one with a full mantissa, and the step below it.
+/// The largest number, the smallest number with a full mantissa, and the step below that number.
 const LARGEST: f64 = 448.0;
 const SMALLEST_NORMAL: f64 = 0.015625;
 const STEP: f64 = 0.001953125;
-/// Bits of a float32's mantissa that there is no room for, and the difference of the exponents' biases.
+/// Number of float32 mantissa bits that E4M3 drops, and the difference of the exponents' biases.
 const DROPPED: i64 = 20;
 const BIAS: i64 = 120;
 
@@ -24,11 +25,11 @@ fn is_real_float(dtype: Dtype) -> bool {
     dtype.is_inexact() && !dtype.is_complex()
 }
 
-/// The array in 8-bit floats (E4M3) as uint8: rounded to the nearest, ties to even. What is too large, infinities and NaN give the
-/// largest number, 448, with their sign.
+/// Returns the array as 8-bit floats (E4M3) stored as uint8, rounded to the nearest, ties to even. Numbers that are too
+/// large, infinities and NaN give the largest number, 448, with their sign.
 ///
 /// # Errors
-/// [`crate::Error::Value`] for an array of no real floats.
+/// [`crate::Error::Value`] for an array that is not of real floats.
 pub fn to_fp8(x: &Array) -> Result<Array> {
     const OP: &str = "to_fp8";
     x.computable(OP)?;
@@ -43,10 +44,10 @@ pub fn to_fp8(x: &Array) -> Result<Array> {
     let sign = bin(binary::RIGHT_SHIFT, &bits, &word(&bits, 24))?;
     let sign = bin(binary::BITWISE_AND, &sign, &word(&sign, 0x80))?;
     let size = bin(binary::BITWISE_AND, &bits, &word(&bits, 0x7fff_ffff))?;
-    // Bits of floats are in the order of their sizes; those of NaN follow.
+    // The bits of floats have the order of their magnitudes; the bits of NaN come after infinity.
     let most = word(&bits, i64::from((LARGEST as f32).to_bits()));
     let size = bin(binary::MINIMUM, &size, &most)?;
-    // To the nearest: half a step less one, and one more where the last bit that stays is odd.
+    // Round to the nearest: add half a step minus one, and one more if the last remaining bit is odd.
     let odd = bin(binary::RIGHT_SHIFT, &size, &word(&bits, DROPPED))?;
     let odd = bin(binary::BITWISE_AND, &odd, &word(&bits, 1))?;
     let half = word(&bits, (1 << (DROPPED - 1)) - 1);
@@ -61,10 +62,10 @@ pub fn to_fp8(x: &Array) -> Result<Array> {
     Ok(bin(binary::BITWISE_OR, &code, &sign)?.astype(Dtype::Uint8))
 }
 
-/// 8-bit floats (E4M3), which are uint8, in another dtype.
+/// Converts 8-bit floats (E4M3), stored as uint8, to another dtype.
 ///
 /// # Errors
-/// [`crate::Error::Value`] for another array, and for a dtype that is no real float.
+/// [`crate::Error::Value`] for an array of another dtype, and for a target dtype that is not a real float.
 pub fn from_fp8(x: &Array, dtype: Dtype) -> Result<Array> {
     const OP: &str = "from_fp8";
     let given = x.dtype();
@@ -93,10 +94,10 @@ pub fn from_fp8(x: &Array, dtype: Dtype) -> Result<Array> {
     Ok(where_(&negative, un(unary::NEGATIVE, &number), &number)?.astype(dtype))
 }
 
-/// 2^(code - 127) of codes of uint32 up to 255, in float32; of 255 infinity.
+/// 2^(code - 127) for uint32 codes up to 255, in float32. Code 255 gives infinity.
 pub(super) fn power_of_two(code: &Array) -> Result<Array> {
     let bits = bin(binary::LEFT_SHIFT, code, &word(code, 23))?;
-    // 2^-127 has no exponent of its own.
+    // 2^-127 is subnormal, so no exponent encodes it.
     let is_zero = bin(binary::EQUAL, code, &word(code, 0))?;
     where_(&is_zero, word(code, 1 << 22), &bits)?.view(Dtype::Float32)
 }

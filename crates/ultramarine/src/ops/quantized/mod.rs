@@ -1,4 +1,4 @@
-//! Numbers of few bits, and what is computed with them.
+//! Quantised arrays (numbers of few bits), and computations with them.
 
 mod dequantize;
 pub(crate) mod fp8;
@@ -14,27 +14,28 @@ use crate::error::{Result, ensure};
 use crate::shape::Show;
 use mode::{Quantization, QuantizationMode};
 
-/// An array of numbers of few bits: what [`crate::quantize`] gives, and what products with it take.
+/// A quantised array: numbers of few bits. [`crate::quantize`] returns it, and products take it.
 ///
-/// The words hold the elements of each row (the last axis) as a stream of bits, the lowest first: element i is bits `i bits` to
-/// `(i + 1) bits`.
+/// The words hold the elements of each row (the last axis) as a stream of bits, the lowest first. Element i occupies
+/// bits `i bits` to `(i + 1) bits`.
 #[derive(Clone, Debug)]
 pub struct Quantized {
     /// The words, uint32, `(..., columns * bits / 32)`.
     pub words: Array,
-    /// A scale for each group of a row's elements, `(..., columns / group_size)`: real floats, or uint8 in the modes mxfp4, mxfp8
-    /// and nvfp4.
+    /// A scale for each group of a row's elements, `(..., columns / group_size)`. Scales are real floats, or uint8 in
+    /// the modes mxfp4, mxfp8 and nvfp4.
     pub scales: Array,
-    /// Biases of the mode affine, in the shape of the scales.
+    /// Biases of the affine mode, in the shape of the scales.
     pub biases: Option<Array>,
-    /// Scale of all elements, of the mode nvfp4 alone: float32, of one element (one for each matrix where experts are gathered).
+    /// Scale of all elements, in the nvfp4 mode only: float32, one element (or one for each matrix of gathered
+    /// experts).
     pub global_scale: Option<Array>,
     /// Mode, group size and bits.
     pub how: Quantization,
 }
 
 impl Quantized {
-    /// Elements of a row, were it of whole words.
+    /// Number of elements of a row, assuming that the row consists of whole words.
     pub(crate) fn columns(&self) -> usize {
         self.words.shape().last().map_or(0, |words| words * 32 / self.how.bits)
     }
@@ -43,12 +44,13 @@ impl Quantized {
         self.how.mode == QuantizationMode::Affine
     }
 
-    /// The operands of operations: words, scales, and those of biases and global scale that there are.
+    /// The operands of operations: words and scales, and biases and the global scale if present.
     pub(crate) fn parts(&self) -> impl Iterator<Item = &Array> {
         [&self.words, &self.scales].into_iter().chain(&self.biases).chain(&self.global_scale)
     }
 
-    /// The bits of a row of words, and those of the elements that scales are for: the same, if they fit.
+    /// The number of bits of a row of words, and of the elements that the scales cover. Both are equal if words and
+    /// scales fit.
     fn bits_of_rows(&self, words: usize, scales: usize) -> [usize; 2] {
         let Quantization { group_size, bits, .. } = self.how;
         [words.saturating_mul(32), scales.saturating_mul(group_size).saturating_mul(bits)]
@@ -83,7 +85,7 @@ impl Quantized {
             .try_for_each(|a| a.computable(op))
     }
 
-    /// Checks the shapes of what products take; errors name `op`.
+    /// Checks the shapes that products require. Errors name `op`.
     fn check_matrices(&self, op: &str) -> Result<()> {
         let (words, scales) = (self.words.shape(), self.scales.shape());
         ensure!(

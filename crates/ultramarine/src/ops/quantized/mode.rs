@@ -5,8 +5,8 @@ use crate::ops::attributes;
 use ultramarine_abi::schema::quantization;
 
 attributes! {
-    /// The meaning of an element's bits and of its group's scale. Only [`QuantizationMode::Affine`]
-    /// has a choice of group size and bits; the sizes of the others are part of their format.
+    /// Meaning of an element's bits and of its group's scale. Only [`QuantizationMode::Affine`]
+    /// lets the caller choose group size and bits; in the other modes they are part of the format.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub enum QuantizationMode {
         /// Integers q from 0 to 2^bits - 1: `scale q + bias`.
@@ -49,7 +49,7 @@ impl QuantizationMode {
         }
     }
 
-    /// Group size and bits by default; in modes other than affine the only ones.
+    /// Default group size and bits. Modes other than affine have no others.
     fn sizes(self) -> (usize, usize) {
         match self {
             QuantizationMode::Affine => (64, 4),
@@ -61,8 +61,8 @@ impl QuantizationMode {
 }
 
 attributes! {
-    /// Mode, group size and bits of numbers of few bits, as [`quantize`](crate::quantize) takes
-    /// them. The default is affine, with 4 bits in groups of 64.
+    /// Mode, group size and bits of quantised numbers, as [`quantize`](crate::quantize) takes them.
+    /// The default is affine, with 4 bits in groups of 64.
     ///
     /// ```
     /// use ultramarine::{Array, Dtype, Quantization, QuantizationMode, quantize};
@@ -103,10 +103,11 @@ impl Quantization {
         Quantization { mode: QuantizationMode::Affine, group_size, bits }
     }
 
-    /// From the name of a mode, its own sizes where none are given; errors name `op`.
+    /// Makes a quantization from the name of a mode. Sizes that are not given are the mode's own.
+    /// Errors name `op`.
     ///
     /// # Errors
-    /// [`Error::Value`] for another name, sizes below 1, and those that the mode does not have.
+    /// [`Error::Value`] for an unknown name, sizes below 1, and sizes that the mode does not have.
     pub fn from_options(
         op: &str,
         mode: &str,
@@ -135,7 +136,8 @@ impl Quantization {
         Ok(how)
     }
 
-    /// Checks that sizes are not 0, and are the mode's, if it is not affine; errors name `op`.
+    /// Checks that sizes are not 0, and that they are the mode's own unless it is affine. Errors
+    /// name `op`.
     pub(crate) fn check(self, op: &str) -> Result<()> {
         let Quantization { mode, group_size, bits } = self;
         ensure!(
@@ -161,14 +163,14 @@ impl Quantization {
         Ok(())
     }
 
-    /// True for the sizes that products have.
+    /// True for the sizes that products support.
     pub(crate) fn is_known(self) -> bool {
         self.mode != QuantizationMode::Affine
             || (GROUPS.contains(&self.group_size) && BITS.contains(&self.bits))
     }
 }
 
-/// Group sizes of affine.
+/// Group sizes of the affine mode.
 pub(crate) const GROUPS: [usize; 3] = [32, 64, 128];
-/// Bits of affine.
+/// Numbers of bits of the affine mode.
 pub(crate) const BITS: [usize; 7] = [1, 2, 3, 4, 5, 6, 8];

@@ -1,4 +1,4 @@
-//! Elements of few bits in words: a row is a stream of bits, the lowest first.
+//! Packs elements of few bits into words. A row is a stream of bits, the lowest first.
 
 use crate::error::{Result, ensure};
 use crate::ops::rules::builders::{bin, with_axis};
@@ -9,7 +9,8 @@ use ultramarine_abi::schema::binary;
 /// Bits of a word.
 const WORD: usize = 32;
 
-/// The pattern in which elements lie in words: after so many elements, and words, it begins again.
+/// The periodic pattern in which elements lie in words: it repeats after this many elements and
+/// words.
 struct Pattern {
     elements: usize,
     words: usize,
@@ -24,18 +25,18 @@ fn constant(values: Vec<u32>, shape: &[usize]) -> Result<Array> {
     Array::from_slice(&values, shape)
 }
 
-/// The shape with other last sizes.
+/// The shape with its last size replaced by `last`.
 fn with_last(a: &Array, last: &[usize]) -> Shape {
     let mut shape = Shape::from_slice(&a.shape()[..a.ndim() - 1]);
     shape.extend_from_slice(last);
     shape
 }
 
-/// Elements `(..., n)` of uint32, below 2^bits, as words `(..., n bits / 32)`.
+/// Packs elements `(..., n)` of uint32, below 2^bits, into words `(..., n bits / 32)`.
 pub(super) fn pack(elements: &Array, bits: usize) -> Result<Array> {
     let (n, p) = (elements.shape()[elements.ndim() - 1], pattern(bits));
     let parts = elements.reshape(&with_last(elements, &[n / p.elements, 1, p.elements]))?;
-    // A word's elements begin in it, or in the one before. Shifts by a word's bits leave nothing.
+    // The elements of a word begin in it or in the word before. Shifts by a word's width give zero.
     let shifts = |of: &dyn Fn(isize) -> isize| -> Result<Array> {
         let each = (0..p.words)
             .flat_map(|w| (0..p.elements).map(move |i| (i * bits) as isize - (w * WORD) as isize));
@@ -53,11 +54,11 @@ pub(super) fn pack(elements: &Array, bits: usize) -> Result<Array> {
         )?;
         bin(binary::BITWISE_OR, &left, &right)?
     };
-    // No two have a bit in common.
+    // No two terms have a bit in common, so the sum combines them.
     all.sum(-1)?.reshape(&with_last(elements, &[n * bits / WORD]))
 }
 
-/// Words `(..., n bits / 32)` as elements `(..., n)` of uint32.
+/// Unpacks words `(..., n bits / 32)` into elements `(..., n)` of uint32.
 pub(super) fn unpack(op: &str, words: &Array, bits: usize) -> Result<Array> {
     let (count, p) = (words.shape()[words.ndim() - 1], pattern(bits));
     ensure!(

@@ -1,4 +1,4 @@
-//! Products with matrices of few bits: the user's functions.
+//! Products with quantised matrices: the public functions.
 
 use super::mode::Quantization;
 use super::quantize::{check_global_scale, quantize};
@@ -17,7 +17,7 @@ use crate::{array::Array, dtype::Dtype};
 use smallvec::smallvec;
 use std::borrow::Cow;
 
-/// The dtype of products; checks that there are kernels for the sizes.
+/// The dtype of products. Also checks that kernels exist for the sizes.
 fn result_dtype(op: &str, x: &Array, w: &Quantized) -> Result<Dtype> {
     w.check_parts(op)?;
     let mut dtype = x.dtype();
@@ -41,7 +41,7 @@ fn result_dtype(op: &str, x: &Array, w: &Quantized) -> Result<Dtype> {
     Ok(dtype)
 }
 
-/// Inner sizes, which have to be the same, and the columns of the result.
+/// Checks that the inner sizes are equal; returns them and the columns of the result.
 fn sizes(op: &str, x: &Array, w: &Quantized, transpose: bool) -> Result<[usize; 2]> {
     w.check_matrices(op)?;
     let (words, columns) = (w.words.shape(), w.columns());
@@ -67,7 +67,7 @@ fn unknown(how: Quantization) -> String {
     )
 }
 
-/// The products of matrices of x and those that `w` holds, both `(..., rows, columns)` of at least 2 dimensions.
+/// The products of the matrices of x and of `w`, both `(..., rows, columns)` with at least 2 dimensions.
 fn products(
     op: &str,
     x: &Array,
@@ -102,7 +102,7 @@ fn products(
     let wide = |a: &Array| if w.is_affine() { a.astype(dtype) } else { a.clone() };
     let count: usize = batches[1].iter().product();
     let global = |a: &Array| a.reshape(&[a.size()])?.broadcast_to(&[count]);
-    // The one matrix of all rows stays as it is.
+    // A single matrix for all rows needs no axis of matrices.
     let one = one_for_all && w.words.ndim() == 2;
     let is_wide = |a: &Array| !w.is_affine() || a.dtype() == dtype;
     let is_ready =
@@ -121,7 +121,8 @@ fn products(
     let global_scale = parts.global_scale.is_some();
     let product = QuantizedMatmul { how: w.how, transpose, global_scale, picks: Picks::default() };
     if one_for_all {
-        // One product with all rows. A step of a language model has them as the product wants them.
+        // Compute one product of all rows. A step of a language model already has them in the form that the product
+        // takes.
         if x.shape().len() == 3 && x.shape()[0] == 1 && !shapeless() {
             return product.of(&x, &parts, &indices);
         }
@@ -138,7 +139,7 @@ fn products(
     product.of(&in_a_row(&x)?, &parts, &indices)?.reshape(&items)
 }
 
-/// Checks that there is one global scale for all matrices, or one for each.
+/// Checks that there is one global scale for all matrices, or one for each matrix.
 fn check_global_scales(op: &str, w: &Quantized, count: usize) -> Result<()> {
     let Some(scale) = &w.global_scale else { return Ok(()) };
     let is_nvfp4 = w.how.mode == QuantizationMode::Nvfp4;
@@ -154,10 +155,12 @@ fn check_global_scales(op: &str, w: &Quantized, count: usize) -> Result<()> {
     Ok(())
 }
 
-/// The product of x and a matrix of few bits, `x w^T` with `transpose`, else `x w`, without writing the matrix out.
+/// Returns the product of x and a quantised matrix: `x w^T` with `transpose`, else `x w`. The matrix is not dequantized
+/// in memory.
 ///
-/// x is `(..., m, k)`, or `(k)`; its leading dimensions are broadcast with those of `w`, `(..., n, k)` with `transpose`, else
-/// `(..., k, n)`. The result has the dtype that x, scales and biases promote to; sums are in float32 (float64 for float64).
+/// x is `(..., m, k)` or `(k)`. Its leading dimensions are broadcast with those of `w`, which is `(..., n, k)` with
+/// `transpose`, else `(..., k, n)`. The result has the dtype to which x, scales and biases promote; sums are computed
+/// in float32 (float64 for float64).
 ///
 /// ```
 /// use ultramarine::{Array, Dtype, Quantization, quantize, quantized_matmul};
@@ -169,8 +172,8 @@ fn check_global_scales(op: &str, w: &Quantized, count: usize) -> Result<()> {
 /// ```
 ///
 /// # Errors
-/// [`Error::Value`] for operands that are no real floats, parts of `w` that do not fit each other or the mode, inner sizes that
-/// differ, and shapes that cannot be broadcast.
+/// [`Error::Value`] for operands that are not real floats, parts of `w` that do not fit each other or the mode, inner
+/// sizes that differ, and shapes that cannot be broadcast.
 pub fn quantized_matmul(x: &Array, w: &Quantized, transpose: bool) -> Result<Array> {
     const OP: &str = "quantized_matmul";
     x.computable(OP)?;
@@ -187,15 +190,15 @@ pub fn quantized_matmul(x: &Array, w: &Quantized, transpose: bool) -> Result<Arr
     products(OP, x, w, transpose, [None; 2])
 }
 
-/// Products of matrices that indices choose, with matrices of few bits: `x[lhs_indices] w[rhs_indices]^T`, without `transpose`
-/// `x[lhs_indices] w[rhs_indices]`. Those of a mixture of experts choose the experts' matrices.
+/// Returns products with quantised matrices that are chosen by indices: `x[lhs_indices] w[rhs_indices]^T`, without
+/// `transpose` `x[lhs_indices] w[rhs_indices]`. In a mixture of experts, the indices choose the experts' matrices.
 ///
-/// Indices are flat ones along all but the last two dimensions of x `(..., m, k)` and `w`; they are broadcast with each other, and
-/// the result has their shape and `(m, n)`. Without indices of an operand its matrices are taken in order. Negative indices count
-/// from the end.
+/// Indices are flat over all but the last two dimensions of x `(..., m, k)` and `w`. They are broadcast with each
+/// other, and the result has their shape followed by `(m, n)`. If an operand has no indices, its matrices are taken in
+/// order. Negative indices count from the end.
 ///
 /// # Errors
-/// As [`quantized_matmul`]; [`Error::Value`] for x of fewer than 2 dimensions, and indices that are no integers.
+/// As [`quantized_matmul`]; [`Error::Value`] for x of fewer than 2 dimensions, and for indices that are not integers.
 pub fn gather_qmm(
     x: &Array,
     w: &Quantized,
@@ -219,7 +222,7 @@ fn check_first(op: &str, x: &Array) -> Result<()> {
     Ok(())
 }
 
-/// A factor, rounded to numbers of few bits. Derivatives are those of the factor itself.
+/// A factor, rounded to quantised numbers. Derivatives are those of the unrounded factor.
 fn rounded(
     op: &str,
     which: &str,
@@ -241,18 +244,18 @@ fn rounded(
     Ok(straight_through(x, &rounded))
 }
 
-/// The second factor of [`qqmm`] and [`gather_qqmm`]: rounded beforehand, or rounded by the call.
+/// The second factor of [`qqmm`] and [`gather_qqmm`]: quantised beforehand, or rounded by the call.
 #[derive(Clone, Copy, Debug)]
 pub enum SecondFactor<'a> {
-    /// Numbers of few bits.
+    /// A quantised array.
     Quantized(&'a Quantized),
-    /// Floats `(..., n, k)`, which are rounded to numbers of few bits, and have gradients.
+    /// Floats `(..., n, k)`, which the call rounds to quantised numbers, and which have gradients.
     Floats {
         /// The floats.
         w: &'a Array,
         /// The mode, group size and bits of their rounding.
         how: Quantization,
-        /// Their global scale, of nvfp4.
+        /// Their global scale, for nvfp4.
         global_scale: Option<&'a Array>,
     },
 }
@@ -272,7 +275,7 @@ impl<'a> SecondFactor<'a> {
         }
     }
 
-    /// Checks the mode, and that both factors have a global scale, or neither.
+    /// Checks the mode, and that either both factors have a global scale or neither has.
     fn check(self, op: &str, of_x: Option<&Array>) -> Result<()> {
         self.matrices().computable(op)?;
         ensure!(
@@ -314,14 +317,15 @@ fn rounded_second(
     transposed(&rounded(op, "second", w, how, global_scale)?)
 }
 
-/// The product of x, rounded to numbers of few bits as `w` is, and `w`: `x w^T`, in the dtype of x. In the modes mxfp4, mxfp8 and
-/// nvfp4. `w` may be floats, which are rounded, too. Gradients by what is rounded are those of the product of rounded factors.
+/// Returns the product of `w` and x, which is rounded to quantised numbers as `w` is: `x w^T`, in the dtype of x. The
+/// modes are mxfp4, mxfp8 and nvfp4. If `w` is given as floats, it is rounded too. Gradients with respect to rounded
+/// factors are those of the product of rounded factors.
 ///
-/// `global_scale` is that of x, of nvfp4; both factors have one or neither has.
+/// `global_scale` is the scale of x, for nvfp4. Either both factors have one or neither has.
 ///
 /// # Errors
-/// As [`quantized_matmul`] and [`quantize`]; [`Error::Value`] for the mode affine, for float64, and for `w` of more than 2
-/// dimensions.
+/// As [`quantized_matmul`] and [`quantize`]; [`Error::Value`] for the affine mode, for float64, and for `w` of more
+/// than 2 dimensions.
 pub fn qqmm(x: &Array, w: SecondFactor<'_>, global_scale: Option<&Array>) -> Result<Array> {
     const OP: &str = "qqmm";
     x.computable(OP)?;
@@ -350,7 +354,7 @@ pub fn qqmm(x: &Array, w: SecondFactor<'_>, global_scale: Option<&Array>) -> Res
     Ok(product.astype(x.dtype()))
 }
 
-/// [`gather_qmm`] with x rounded to numbers of few bits as `w` is; see [`qqmm`].
+/// [`gather_qmm`] with x rounded to quantised numbers as `w` is; see [`qqmm`].
 ///
 /// # Errors
 /// As [`gather_qmm`] and [`qqmm`].

@@ -1,4 +1,4 @@
-//! Rounding to numbers of few bits, word for word as MLX does.
+//! Quantization, with the same words as MLX gives.
 
 use super::mode::{BITS, GROUPS, Quantization, QuantizationMode};
 use super::pack::pack;
@@ -15,17 +15,18 @@ use smallvec::smallvec;
 use ultramarine_abi::schema::{binary, unary};
 
 const OP: &str = "quantize";
-/// The least scale of affine.
+/// The smallest scale of the affine mode.
 const EPSILON: f64 = 1e-7;
 /// The largest E2M1 and E4M3 numbers.
 const E2M1_LARGEST: f64 = 6.0;
 const E4M3_LARGEST: f64 = 448.0;
 
-/// The matrices, or more of them, in numbers of few bits along their last axis.
+/// Quantises an array `(..., columns)` along its last axis.
 ///
-/// Each group of a row's elements gets a scale. Affine: the larger end of the group's range is exact, and zero if the range has
-/// it. mxfp4 and mxfp8: powers of two, rounded up, that do not saturate the group's largest element. nvfp4: E4M3 numbers; a global
-/// scale, float32 of one element, is the largest size among all elements.
+/// Each group of a row's elements gets a scale. Affine: the end of the group's range that is larger in magnitude is
+/// exact, and so is zero if the range contains it. mxfp4 and mxfp8: scales are powers of two, rounded up so that the
+/// group's largest element does not saturate. nvfp4: scales are E4M3 numbers; a global scale, float32 of one element,
+/// is the largest magnitude among all elements.
 ///
 /// ```
 /// use ultramarine::{Array, Quantization, quantize};
@@ -38,8 +39,8 @@ const E4M3_LARGEST: f64 = 448.0;
 /// ```
 ///
 /// # Errors
-/// [`crate::Error::Value`] for an array of no real floats or of fewer than 2 dimensions, a last axis that is not a multiple of the
-/// group size, sizes that the mode does not have, and a global scale that is none.
+/// [`crate::Error::Value`] for an array that is not of real floats or has fewer than 2 dimensions, a last axis that is
+/// not a multiple of the group size, sizes that the mode does not have, and an invalid global scale.
 pub fn quantize(w: &Array, how: Quantization, global_scale: Option<&Array>) -> Result<Quantized> {
     w.computable(OP)?;
     let dtype = w.dtype();
@@ -112,7 +113,7 @@ pub fn quantize(w: &Array, how: Quantization, global_scale: Option<&Array>) -> R
         let sizes = (0..last).map(SymbolicSize::partner).chain([SymbolicSize::own(1)]).collect();
         reshaped(a, sizes, &[w])
     };
-    // Scales have an axis for their group's elements.
+    // Scales have an additional axis of size 1 for their group's elements.
     let each = |a: &Array| whole(&without_axis(a, 2)?);
     Ok(Quantized {
         words: whole(&words)?,
@@ -150,17 +151,17 @@ pub(super) fn check_global_scale(
     Ok(())
 }
 
-/// Codes of groups `(..., groups, size)`, and scales and biases `(..., groups, 1)`. All of it is computed in float32 (float64 for
-/// float64), and the codes come from scales and biases that were not rounded.
+/// Codes of groups `(..., groups, size)`, and scales and biases `(..., groups, 1)`. The computation is in float32
+/// (float64 for float64), and the codes are computed from unrounded scales and biases.
 fn affine_codes(groups: &Array, bits: usize) -> Result<(Array, Array, Array)> {
     let dtype = groups.dtype();
     let groups = &groups.astype(compute_dtype(dtype));
     let is_nan = un_bool(unary::ISNAN, groups);
-    // Of elements that are numbers.
+    // Consider only elements that are numbers.
     let end = |infinity: f64, largest: bool| -> Result<Array> {
         let numbers = where_(&is_nan, like(groups, infinity), groups)?;
         match (bits, largest) {
-            // Zeros of both signs: the first one, which is the bias.
+            // With zeros of both signs, the first one is the bias.
             (1, false) => numbers.take_along_axis(&numbers.argmin(KeepDims(Some(-1)))?, Some(-1)),
             (_, true) => numbers.max(KeepDims(-1)),
             (_, false) => numbers.min(KeepDims(-1)),
@@ -174,7 +175,8 @@ fn affine_codes(groups: &Array, bits: usize) -> Result<(Array, Array, Array)> {
     let (scale, bias) = if bits == 1 {
         (scale, low)
     } else {
-        // From the end of the larger size, so that it is exact; an integer of steps from zero, so that this is.
+        // Begin at the end of larger magnitude, so that it is exact. Move it to an integer number of steps from zero,
+        // so that zero is exact.
         let below = bin(binary::GREATER, &un(unary::ABS, &low), &un(unary::ABS, &high))?;
         let scale = where_(&below, &scale, un(unary::NEGATIVE, &scale))?;
         let edge = where_(&below, &low, &high)?;
@@ -197,14 +199,14 @@ fn un_bool(code: u32, a: &Array) -> Array {
     Array::of(Unary { code }, &[a], Shape::from_slice(a.shape()), Dtype::Bool)
 }
 
-/// Codes of groups `(..., groups, size)`, and scales `(..., groups, 1)` of uint8, in modes of floats. Each step is rounded to the
-/// array's dtype.
+/// Codes of groups `(..., groups, size)`, and scales `(..., groups, 1)` of uint8, in modes of floats. Each step is
+/// rounded to the array's dtype.
 fn float_codes(
     groups: &Array,
     mode: QuantizationMode,
     global_scale: Option<&Array>,
 ) -> Result<(Array, Array)> {
-    // There is no more to float64 here: 8-bit floats come from float32.
+    // float64 adds no precision here, because 8-bit floats are made from float32.
     let groups = if groups.dtype() == Dtype::Float64 {
         groups.astype(Dtype::Float32)
     } else {
@@ -238,26 +240,27 @@ fn float_codes(
     Ok((codes, code))
 }
 
-/// 2688, the largest E2M1 times the largest E4M3 number, over the global scale: `()`.
+/// 2688, the largest E2M1 times the largest E4M3 number, divided by the global scale; of shape `()`.
 fn inverse(global_scale: &Array) -> Result<Array> {
     let scale = global_scale.reshape(&[0usize; 0])?;
     bin(binary::DIVIDE, &like(&scale, E2M1_LARGEST * E4M3_LARGEST), &scale)
 }
 
-/// The least power of two that is not below a scale: its exponent plus 127 as uint8, and itself. Scales of 0 count as 1.
+/// The smallest power of two that is not below a scale: its exponent plus 127 as uint8, and the power itself. Scales of
+/// 0 count as 1.
 fn power_of_two_above(scale: &Array) -> Result<(Array, Array)> {
     let word = |a: &Array, v: i64| Array::scalar(crate::Scalar::from_i64(a.dtype(), v));
     let wide = scale.astype(Dtype::Float32);
     let bits = wide.view(Dtype::Uint32)?;
-    // A mantissa that is not 0 goes up.
+    // A nonzero mantissa rounds up.
     let up = bin(binary::ADD, &bits, &word(&bits, (1 << 23) - 1))?;
     let code = bin(binary::RIGHT_SHIFT, &up, &word(&up, 23))?;
-    // The least scale, 2^-127, has no exponent of its own.
+    // The smallest scale, 2^-127, is subnormal, so no exponent encodes it.
     let is_least = bin(binary::LESS_EQUAL, &bits, &word(&bits, 1 << 22))?;
     let code = where_(&is_least, word(&code, 0), &code)?;
     let is_zero = bin(binary::EQUAL, &wide, &like(&wide, 0.0))?;
     let code = where_(&is_zero, word(&code, 127), &code)?;
-    // Infinities and NaN, which have no scale, as MLX encodes them.
+    // Infinities and NaN have no valid scale; encode them as MLX does.
     let infinite = word(&code, if scale.dtype() == Dtype::Float32 { 128 } else { 0 });
     let is_finite = un_bool(unary::ISFINITE, &wide);
     let value = fp8::power_of_two(&code)?;
@@ -266,10 +269,11 @@ fn power_of_two_above(scale: &Array) -> Result<(Array, Array)> {
     Ok((code.astype(Dtype::Uint8), value.astype(scale.dtype())))
 }
 
-/// The codes of the nearest E2M1 numbers; between two, of that nearer to zero. Sizes beyond 6 give 6, infinities and NaN 0.
+/// The codes of the nearest E2M1 numbers. Numbers halfway between two get the one nearer to zero. Magnitudes beyond 6
+/// give 6, infinities and NaN give 0.
 fn nearest_e2m1(elements: &Array) -> Result<Array> {
     let size = un(unary::ABS, &elements.astype(Dtype::Float32));
-    // Behind each of these the next number is nearer.
+    // Above each of these midpoints the next number is nearer.
     let middles = Array::from_slice(&[0.25f32, 0.75, 1.25, 1.75, 2.5, 3.5, 5.0], &[7])?;
     let n = size.ndim();
     let above = bin(binary::GREATER, &with_axis(&size, n)?, &middles)?;
@@ -279,7 +283,7 @@ fn nearest_e2m1(elements: &Array) -> Result<Array> {
         &negative.astype(Dtype::Uint32),
         &Array::scalar(crate::Scalar::from_i64(Dtype::Uint32, 8)),
     )?;
-    // There is no negative zero, and what is infinite comes of a scale that is 0.
+    // There is no negative zero. Infinities arise only from a scale of 0.
     let none = Array::scalar(crate::Scalar::from_i64(Dtype::Uint32, 0));
     let is_zero = bin(binary::EQUAL, &code, &none)?;
     let is_zero = is_zero.logical_or(un_bool(unary::ISINF, &size))?;

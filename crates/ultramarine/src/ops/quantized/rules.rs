@@ -1,4 +1,4 @@
-//! The operations: numbers of few bits as floats, and products with them.
+//! The operations: dequantization, and products with quantised matrices.
 
 use super::Quantized;
 use super::mode::{Quantization, QuantizationMode};
@@ -16,8 +16,9 @@ use smallvec::{SmallVec, smallvec};
 use ultramarine_abi::schema::{DequantizeAttrs, QuantizedMatmulAttrs, op};
 
 attributes! {
-    /// Numbers of few bits as floats. Operands: words `(rows, columns bits / 32)`, scales `(rows, columns / group)`, biases if the
-    /// mode is affine, a global scale `(1)` if there is one. The result is `(rows, columns)`; affine's has the dtype of its scales.
+    /// Converts quantised numbers to floats. The operands are words `(rows, columns bits / 32)`, scales `(rows, columns
+    /// / group)`, biases in the affine mode, and a global scale `(1)` if there is one. The result is `(rows, columns)`;
+    /// in the affine mode it has the dtype of the scales.
     #[derive(Clone, Copy, Debug)]
     pub(crate) struct Dequantize {
         pub how: Quantization,
@@ -27,21 +28,21 @@ attributes! {
 }
 
 attributes! {
-    /// Products with matrices of few bits. Operands: x `(b, m, k)`, words `(e, rows, columns bits / 32)` and scales
-    /// `(e, rows, columns / group)`, biases if the mode is affine, global scales `(e)` if there are any, indices. The result is
-    /// `(items, m, n)` in the dtype of x, which affine's scales and biases have, too. Without the axis e it is the one matrix
-    /// of the one item: weights are operands as they are then.
+    /// Products with quantised matrices. The operands are x `(b, m, k)`, words `(e, rows, columns bits / 32)` and
+    /// scales `(e, rows, columns / group)`, biases in the affine mode, global scales `(e)` if there are any, and
+    /// indices. The result is `(items, m, n)` in the dtype of x; affine scales and biases have the same dtype. Without
+    /// the axis e there is a single matrix for the single item, so that weights can be operands without a reshape.
     #[derive(Clone, Copy, Debug)]
     pub(crate) struct QuantizedMatmul {
         pub how: Quantization,
-        /// Rows of words are columns of the second factor.
+        /// Rows of words are the columns of the second factor.
         pub transpose: bool,
         pub global_scale: bool,
         pub picks: Picks,
     }
 }
 
-/// The parts among operands that begin with them.
+/// The parts of a quantised array at the beginning of `operands`.
 fn parts(how: Quantization, global_scale: bool, operands: &[Array]) -> Quantized {
     let affine = how.mode == QuantizationMode::Affine;
     let mut rest = operands[2..].iter();
@@ -55,7 +56,7 @@ fn parts(how: Quantization, global_scale: bool, operands: &[Array]) -> Quantized
     }
 }
 
-/// Calls `run` with operands as kernels have them: a matrix without the axis of matrices gets it.
+/// Calls `run` with operands in the form that kernels take: a single matrix gets an axis of matrices.
 fn stacked<R>(call: &Call<'_>, run: impl FnOnce(&Call<'_>) -> R) -> R {
     if call.descs[1].0.len() == 3 {
         return run(call);
@@ -78,7 +79,7 @@ fn stacked<R>(call: &Call<'_>, run: impl FnOnce(&Call<'_>) -> R) -> R {
 }
 
 impl Quantization {
-    /// The operands that may be absent and are there, by the names of the contract's table; `more` come behind.
+    /// The optional operands that are present, named as in the contract's table, followed by `more`.
     fn names(self, global_scale: bool, more: &[&'static str]) -> SmallVec<[&'static str; 4]> {
         let affine = self.mode == QuantizationMode::Affine;
         let all = [(affine, "biases"), (global_scale, "global_scale")];
@@ -86,14 +87,15 @@ impl Quantization {
         own.chain(more.iter().copied()).collect()
     }
 
-    /// The columns of a matrix of words of this shape, if they are whole groups.
+    /// The number of columns of a matrix whose words have this shape, if they form whole groups.
     fn columns(self, words: &[usize]) -> Option<usize> {
         let columns = words.last()?.checked_mul(32)?.checked_div(self.bits)?;
         let whole = columns.checked_mul(self.bits)?.is_multiple_of(32);
         (whole && columns.checked_rem(self.group_size)? == 0).then_some(columns)
     }
 
-    /// The shapes of words and scales, if operands can be the parts of numbers that are `dtype` as floats.
+    /// The shapes of words and scales, if the operands can be the parts of a quantised array that is `dtype` when
+    /// dequantized.
     fn parts_of<'a>(
         self,
         parts: &[draft::Type<'a>],
@@ -127,7 +129,7 @@ fn single(
 }
 
 impl Dequantize {
-    /// The numbers. No size is 0.
+    /// Makes the operation. No size may be 0.
     pub fn of(self, parts: &Quantized) -> Result<Array> {
         let operands: SmallVec<[&Array; 4]> = parts.parts().collect();
         single(self, &operands, smallvec![(self.shape(parts.words.shape()), self.dtype)])
@@ -187,7 +189,7 @@ impl MultiOutputRules for Dequantize {
         }
         let last = v.inputs.len() - 1;
         if v.axes[last].is_none() {
-            // One for all rows.
+            // One scale or matrix serves all rows.
             let rows = Vmap { inputs: &v.inputs[..last], axes: &v.axes[..last], ..*v };
             return joined(&rows, |operands| of(&[operands, &v.inputs[last..]].concat()));
         }
@@ -198,7 +200,7 @@ impl MultiOutputRules for Dequantize {
 }
 
 impl QuantizedMatmul {
-    /// The products. No size is 0.
+    /// Makes the products. No size may be 0.
     pub fn of(self, x: &Array, w: &Quantized, indices: &Indices) -> Result<Array> {
         let op = QuantizedMatmul { picks: indices.picks(), ..self };
         let operands: SmallVec<[&Array; 7]> =
@@ -214,15 +216,15 @@ impl QuantizedMatmul {
         Shape::from_slice(&[self.picks.items(shapes), x[1], n])
     }
 
-    /// The second factors' parts, and the indices.
+    /// Splits the operands into the second factors' parts and the indices.
     fn split(&self, operands: &[Array]) -> (Quantized, Indices) {
         (parts(self.how, self.global_scale, &operands[1..]), self.picks.of(operands))
     }
 
-    /// The second factors `(e, k, n)` as floats.
+    /// The second factors `(e, k, n)`, dequantized.
     fn second(&self, w: &Quantized, dtype: Dtype) -> Result<Array> {
         let inner = compute_dtype(dtype);
-        // Elements that were rounded to a half would not be exact.
+        // Elements rounded to float16 or bfloat16 would not be exact.
         let wide = |a: &Option<Array>| a.as_ref().map(|a| a.astype(inner));
         let w = match w.is_affine() {
             true => {
@@ -234,7 +236,8 @@ impl QuantizedMatmul {
         if self.transpose { transposed(&values) } else { Ok(values) }
     }
 
-    /// The gradients by scales and biases, of affine: sums over groups of the gradient by what they make.
+    /// The gradients with respect to affine scales and biases: sums over groups of the gradient with respect to the
+    /// dequantized elements.
     fn by_scales(
         &self,
         x: &Array,
@@ -255,7 +258,7 @@ impl QuantizedMatmul {
         Ok([by_scale, by_bias].map(|a| a.astype(x.dtype())))
     }
 
-    /// Refuses derivatives by what has none, the operands from the second on.
+    /// Rejects derivatives with respect to operands that have none: all from the second on.
     fn check_wanted(&self, rule: &str, wanted: impl Fn(usize) -> bool) -> Result<()> {
         let (affine, mode) = (self.how.mode == QuantizationMode::Affine, self.how.mode.name());
         if wanted(1) {
@@ -374,7 +377,7 @@ impl MultiOutputRules for QuantizedMatmul {
         };
         let by_parts = match &w.biases {
             Some(biases) if j.tangents[2].is_some() || j.tangents[3].is_some() => {
-                // Linear in both.
+                // The product is linear in scales and biases.
                 let moved = Quantized {
                     scales: tangent(2, &w.scales)?,
                     biases: Some(tangent(3, biases)?),
@@ -395,7 +398,7 @@ impl MultiOutputRules for QuantizedMatmul {
         if let (true, 0, Some(axis)) =
             (x_alone && (alone || w.words.shape()[0] == 1), self.picks.count(), v.axes[0])
         {
-            // More rows of x.
+            // The mapped axis of x adds rows.
             let x = v.inputs[0].moveaxis(axis as isize, 1)?;
             let [_, size, m, k] = [0, 1, 2, 3].map(|i| x.shape()[i]);
             let out = self.of(&x.reshape(&[1, size * m, k])?, &w, &Indices::default())?;
@@ -406,7 +409,7 @@ impl MultiOutputRules for QuantizedMatmul {
             let w = parts(self.how, self.global_scale, &operands[1..]);
             self.of(&operands[0], &w, indices)
         };
-        // With the axis of matrices.
+        // Adds the axis of matrices.
         let stacked = |i: usize| match (v.operands[i].ndim(), v.axes[i]) {
             (2, None) => Ok((with_axis(&v.inputs[i], 0)?, None)),
             (2, Some(axis)) => {

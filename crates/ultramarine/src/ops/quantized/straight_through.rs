@@ -1,4 +1,4 @@
-//! Rounded arrays, through which derivatives flow as if they were not rounded.
+//! Rounded arrays whose derivatives ignore the rounding.
 
 use crate::array::Array;
 use crate::backend::Exec;
@@ -13,13 +13,13 @@ use crate::shape::Shape;
 use smallvec::smallvec;
 
 attributes! {
-    /// The second operand, with derivatives as if it were the first (Bengio, Leonard, Courville: Estimating or propagating gradients
-    /// through stochastic neurons, 2013).
+    /// Returns the second operand, with the derivatives of the first (Bengio, Leonard, Courville: Estimating or
+    /// propagating gradients through stochastic neurons, 2013).
     #[derive(Clone, Copy, Debug)]
     pub(crate) struct StraightThrough;
 }
 
-/// `rounded`, whose derivatives are those of `x`. Both have one shape and dtype; no derivative flows through `rounded`.
+/// `rounded`, with the derivatives of `x`. Both have the same shape and dtype. No derivative flows through `rounded`.
 pub(super) fn straight_through(x: &Array, rounded: &Array) -> Array {
     if !Tracing::active() {
         return rounded.clone();

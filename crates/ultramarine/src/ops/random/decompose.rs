@@ -1,4 +1,4 @@
-//! Random bits, by the cipher in operations of uint32.
+//! Decomposition of random bits: the cipher in operations of uint32.
 
 use crate::error::{Error, Result};
 use crate::ops::rules::builders::{bin, slice_axis};
@@ -15,8 +15,8 @@ pub(crate) fn candidates(d: &Decompose<'_>, candidates: &mut Candidates) {
     candidates.add(cipher(&d.inputs[0], d));
 }
 
-/// Threefry-2x32 with 20 rounds of the counters that the contract names, for all keys at
-/// once.
+/// Threefry-2x32 with 20 rounds, applied to the counters that the contract specifies, for all keys
+/// at once.
 fn cipher(keys: &Array, d: &Decompose<'_>) -> Result<Array> {
     const ROTATIONS: [[u32; 4]; 2] = [[13, 15, 26, 6], [17, 29, 16, 24]];
     let axis = keys.ndim() - 1;
@@ -51,6 +51,6 @@ fn cipher(keys: &Array, d: &Decompose<'_>) -> Result<Array> {
     }
     let parts = [a.broadcast_to(&wide)?, slice_axis(&b.broadcast_to(&wide)?, axis, 0, half)?];
     let words = concatenate(&parts, axis as isize)?;
-    // Cut to the bytes that are wanted; the words are little-endian.
+    // Cut to the requested number of bytes. The words are little-endian.
     slice_axis(&words.view(d.dtype)?, axis, 0, n)
 }

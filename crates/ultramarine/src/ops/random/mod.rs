@@ -1,4 +1,4 @@
-//! The operation that makes random bits of a key. The public functions, which make numbers of them, are in
+//! The operation that makes random bits from a key. The public functions, which turn them into numbers, are in
 //! [`crate::random`].
 
 mod decompose;
@@ -20,7 +20,7 @@ pub(crate) fn bits_of(keys: &Array, n: usize, dtype: Dtype) -> Result<Array> {
 }
 
 attributes! {
-    /// Threefry bits of the last axis' keys.
+    /// Threefry bits for the keys in the last axis.
     #[derive(Clone, Debug)]
     pub(crate) struct RandomBits;
 }

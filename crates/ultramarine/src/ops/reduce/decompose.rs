@@ -1,4 +1,4 @@
-//! Reductions, by other reductions or by halves.
+//! Decompositions of reductions: into other reductions, or by halving the axis.
 
 use crate::ops::reduce::{Reduce, joined};
 use crate::ops::rules::builders::{bin, slice_axis};
@@ -40,14 +40,14 @@ pub(crate) fn candidates(of: &Reduce, d: &Decompose<'_>, candidates: &mut Candid
             Reduce { code: of.code, axes: 1 << last }.of(&flat).reshape(d.shape)
         }));
     }
-    // Halves sum in float32; complex extremes have an order of their own.
+    // float16 and bfloat16 sum in float32; complex extremes have an order of their own.
     let folds = if truth { from == Dtype::Bool } else { from.size() > 2 && !from.is_complex() };
     if folds || from.is_complex() && matches!(of.code, reduce::SUM | reduce::PROD) {
         candidates.add(joined(x, &axes).and_then(|flat| folded(&flat, of.code)?.reshape(d.shape)));
     }
 }
 
-/// The last axis reduced by halves: each step combines one half with the other.
+/// The last axis, reduced by halving: each step combines one half with the other.
 fn folded(x: &Array, code: u32) -> Result<Array> {
     let axis = x.ndim() - 1;
     let mut x = x.clone();

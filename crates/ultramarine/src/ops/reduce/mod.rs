@@ -19,7 +19,7 @@ use crate::{array::Array, backend::Exec, node::Value, scalar::Scalar};
 use smallvec::{SmallVec, smallvec};
 use ultramarine_abi::schema::{NoAttrs, ReduceAttrs, binary, op, reduce};
 
-/// Axes that `op` reduces: all for `None`; sorted, from the start, without repetition.
+/// The axes that `op` reduces, counted from the start, sorted, without repetition. `None` means all axes.
 pub(crate) fn axes_of(op: &str, a: &Array, axes: Option<&[isize]>) -> Result<SmallVec<[usize; 4]>> {
     let Some(axes) = axes else { return Ok((0..a.ndim()).collect()) };
     let n = a.ndim();
@@ -31,12 +31,12 @@ pub(crate) fn axes_of(op: &str, a: &Array, axes: Option<&[isize]>) -> Result<Sma
     shape::distinct_axes(axes, n, invalid, twice)
 }
 
-/// The axes as arguments of reductions.
+/// The axes in the type that reductions take as arguments.
 pub(crate) fn signed(axes: &[usize]) -> SmallVec<[isize; 4]> {
     axes.iter().map(|axis| *axis as isize).collect()
 }
 
-/// The array with the axes (each of size 1) taken out.
+/// The array without the axes, each of which has size 1.
 pub(crate) fn squeezed(a: &Array, axes: &[usize]) -> Result<Array> {
     if let [axis] = axes {
         return without_axis(a, *axis);
@@ -157,7 +157,7 @@ impl Array {
         self.extreme(reduce::MAX, axes.into())
     }
 
-    /// Returns true if no element over `axes` is 0: bool; true of no elements. Axes are as for
+    /// Returns true if no element over `axes` is 0, as bool; also true if there are no elements. Axes are as for
     /// [`Array::sum`].
     ///
     /// # Errors
@@ -166,7 +166,7 @@ impl Array {
         self.truth(reduce::ALL, axes.into())
     }
 
-    /// Returns true if an element over `axes` is not 0: bool; false of no elements. Axes are as for
+    /// Returns true if an element over `axes` is not 0, as bool; false if there are no elements. Axes are as for
     /// [`Array::sum`].
     ///
     /// # Errors
@@ -177,7 +177,7 @@ impl Array {
 }
 
 attributes! {
-    /// A reduction; the node's shape keeps reduced axes with size 1.
+    /// A reduction. The node's shape keeps the reduced axes with size 1.
     #[derive(Clone, Debug)]
     pub(crate) struct Reduce {
         /// A code of [`reduce`].
@@ -188,7 +188,7 @@ attributes! {
 }
 
 impl Reduce {
-    /// The result of a reduction of nothing.
+    /// The result of reducing no elements.
     fn identity(&self, dtype: Dtype) -> Result<Scalar> {
         match self.code {
             reduce::SUM | reduce::ANY => Ok(Scalar::from_i64(dtype, 0)),
@@ -200,7 +200,7 @@ impl Reduce {
         }
     }
 
-    /// The same reduction of another array, keeping dimensions.
+    /// The same reduction of another array; it keeps the reduced axes.
     pub fn of(&self, a: &Array) -> Array {
         let mut kept = Shape::from_slice(a.shape());
         for (i, n) in kept.iter_mut().enumerate() {
@@ -213,8 +213,9 @@ impl Reduce {
         Array::of(self.clone(), &[a], kept, dtype)
     }
 
-    /// Where an element is the extreme (bool), and how many there are: equal extremes share the derivative. The number is in
-    /// a dtype that holds it, as a half may not, and its quotients, as integers do not.
+    /// Marks the elements that equal the extreme (bool), and counts them, because equal extremes share the derivative.
+    /// The count has a dtype that can hold it, which float16 may not, and that can hold its quotients, which integers
+    /// cannot.
     fn extremes(&self, x: &Array, output: &Array) -> Result<(Array, Array)> {
         let hit = bin(binary::EQUAL, x, output)?;
         let inner = compute_dtype(x.dtype().to_inexact());
@@ -222,8 +223,8 @@ impl Reduce {
         Ok((hit, count))
     }
 
-    /// For each element the product of the others: what comes before times what
-    /// comes after, which does not divide and so stands zeros.
+    /// For each element the product of the others: the product of the elements before it times that of the elements
+    /// after it. This avoids division, so zeros are allowed.
     fn others(&self, x: &Array) -> Result<Array> {
         let (reduced, left): (Vec<isize>, Vec<isize>) =
             (0..x.ndim() as isize).partition(|i| self.axes >> i & 1 == 1);
@@ -249,7 +250,7 @@ impl Rules for Reduce {
         let Some(([(from, _)], (to, _))) = node.of() else { return false };
         let held =
             Draft { inputs: &[(&[], node.inputs[0].1)], outputs: &[(&[], node.outputs[0].1)] };
-        // Of no elements, too.
+        // Reductions of no elements are admitted too.
         held.follows(op::REDUCE, Some(self.code), &[]) && draft::is_reduced(from, self.axes, to)
     }
 
@@ -333,8 +334,7 @@ impl Rules for Reduce {
     }
 }
 
-/// The array with the axes flattened into one, which comes last; and the shape that
-/// keeps them with size 1.
+/// The array with the reduced axes flattened into one last axis, and the shape that keeps these axes with size 1.
 pub(crate) fn joined(a: &Array, axes: &[usize]) -> Result<Array> {
     if axes.len() == a.ndim() {
         return flat(a);
@@ -351,7 +351,7 @@ pub(crate) fn joined(a: &Array, axes: &[usize]) -> Result<Array> {
     t.reshape(&shape)
 }
 
-/// A result without the reduced axes, with them as size 1 if `keepdims`.
+/// A result without the reduced axes, or with them as size 1 if `keepdims`.
 pub(crate) fn kept(out: &Array, of: &Array, axes: &[usize], keepdims: bool) -> Result<Array> {
     if !keepdims {
         return Ok(out.clone());
@@ -361,7 +361,7 @@ pub(crate) fn kept(out: &Array, of: &Array, axes: &[usize], keepdims: bool) -> R
     reshaped(out, (0..of.ndim()).map(size).collect(), &[of])
 }
 
-/// A result whose only reduced axis has size 1: without it unless `keepdims`.
+/// A result whose only reduced axis has size 1. The axis is removed unless `keepdims`.
 pub(crate) fn dropped(out: &Array, axis: usize, keepdims: bool) -> Result<Array> {
     if keepdims { Ok(out.clone()) } else { without_axis(out, axis) }
 }

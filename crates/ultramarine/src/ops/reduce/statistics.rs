@@ -1,4 +1,4 @@
-//! Reductions made of others: counts, means, variances, medians.
+//! Reductions composed of other reductions: counts, means, variances, medians.
 
 use crate::error::{Result, bail, ensure};
 use crate::ops::reduce::{axes_of, joined, kept, signed};
@@ -36,8 +36,8 @@ impl Array {
         Ok((self.min(axes.clone())?, self.max(axes)?))
     }
 
-    /// The array in the dtype that a statistic of it is computed in. Each reader has a cast of its own, which
-    /// evaluation fuses into it, where one that is shared would be written out.
+    /// The array in the dtype in which a statistic of it is computed. Each reader has its own cast, which evaluation
+    /// fuses into the reader; a shared cast would be written to memory.
     fn widened(&self) -> Array {
         self.astype(compute_dtype(self.dtype().to_inexact()))
     }
@@ -76,7 +76,7 @@ impl Array {
         Ok(self.narrowed(self.wide_var("var", axes.into(), ddof)?))
     }
 
-    /// A statistic of this array, in the array's dtype if that is a half.
+    /// Converts a statistic to the array's dtype if that is float16 or bfloat16.
     fn narrowed(&self, statistic: Array) -> Array {
         let dtype = self.dtype();
         if compute_dtype(dtype) == dtype { statistic } else { statistic.astype(dtype) }
@@ -106,11 +106,11 @@ impl Array {
         Ok(self.narrowed(un(unary::SQRT, &self.wide_var("std", axes.into(), ddof)?)))
     }
 
-    /// Returns the median over `axes`: of an even number of elements the mean of the middle two. It
-    /// is NaN if an element, or a part of it, is NaN. Integers give float32.
+    /// Returns the median over `axes`. For an even number of elements it is the mean of the middle two. It is NaN if an
+    /// element, or a part of it, is NaN. Integers give float32.
     ///
     /// # Errors
-    /// As [`Array::sum`]; [`crate::Error::Value`] when there is nothing to take it of.
+    /// As [`Array::sum`]; [`crate::Error::Value`] for an empty array.
     pub fn median(&self, axes: impl Into<Reduced<Axes>>) -> Result<Array> {
         let Reduced { axes, keepdims } = axes.into();
         let axes = axes.named(self.ndim());
@@ -130,12 +130,12 @@ impl Array {
         let at = |i: usize| without_axis(&slice_axis(&sorted, axis, i, 1)?, axis);
         let mut middle = at(n / 2)?;
         if n.is_multiple_of(2) {
-            // Of halves in float32: the sum may be more than they hold.
+            // float16 and bfloat16 are added in float32, because the sum may exceed their range.
             let sum = at(n / 2 - 1)?.widened().add(middle.widened())?;
             middle = sum.multiply(like(&sum, 0.5))?.astype(a.dtype());
         }
-        // A NaN sorts last. Its product with zero spoils the middle; that of anything
-        // finite does not. An infinity must not, so it is cut off first.
+        // A NaN sorts last. Add the last element times zero: this spoils the middle if the element is NaN, and changes
+        // nothing if it is finite. Clamp infinities first, because they must not spoil it.
         let last = at(n - 1)?;
         if let Some(info) = crate::finfo(a.dtype()).filter(|_| a.dtype().is_floating()) {
             let low = bin(binary::MAXIMUM, &last, &like(&last, info.min))?;
@@ -143,7 +143,7 @@ impl Array {
             middle = middle.add(&finite.stop_gradient().multiply(like(&last, 0.0))?)?;
         }
         if a.dtype().is_complex() {
-            // Of complex numbers, too, those with a NaN in either part sort last.
+            // Complex numbers with a NaN in either part sort last, too.
             let nan = like(&last, f64::NAN);
             middle = where_(&bin(binary::NOT_EQUAL, &last, &last)?, &nan, &middle)?;
         }

@@ -1,4 +1,4 @@
-//! Helpers of the vmap rules: operands with the mapped axis in one place.
+//! Helpers for the vmap rules: they bring the mapped axis of all operands to the same place.
 
 use crate::ops::rules::shapeless::{SymbolicSize, broadcast_by};
 use crate::ops::{Op, Vmap};
@@ -10,8 +10,8 @@ pub(crate) fn to_front(a: &Array, axis: usize) -> Result<Array> {
     a.moveaxis(axis as isize, 0)
 }
 
-/// An operand with the mapped axis first: moved there, or broadcast along it if the
-/// operand is not mapped.
+/// An operand with the mapped axis first. The axis is moved there, or if the operand is not mapped, the operand is
+/// broadcast along it.
 pub(crate) fn batched(a: &Array, axis: Option<usize>, size: usize) -> Result<Array> {
     match axis {
         Some(axis) => to_front(a, axis),
@@ -28,7 +28,7 @@ pub(crate) fn all_batched(v: &Vmap<'_>) -> Result<SmallVec<[Array; 3]>> {
     let mapped = v.axes.iter().position(Option::is_some);
     let first = mapped.map(|k| batched(&v.inputs[k], v.axes[k], v.size)).transpose()?;
     let operand = |a: &Array, axis: Option<usize>| match (&first, axis) {
-        // As long as the mapped operands are.
+        // The mapped operands give the axis its size.
         (Some(first), None) => {
             let sizes = std::iter::once(SymbolicSize::partner(0))
                 .chain((0..a.ndim()).map(SymbolicSize::own));
@@ -46,7 +46,7 @@ pub(crate) fn batched_shape(v: &Vmap<'_>) -> Shape {
     shape
 }
 
-/// The vmap rule of ops whose operands and result have one shape.
+/// The vmap rule of operations whose operands and result have the same shape.
 pub(crate) fn elementwise(op: impl Into<Op>, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {
     if v.axes.iter().all(|a| a.is_some() && *a == v.axes[0]) && !v.inputs.is_empty() {
         let inputs: SmallVec<[&Array; 3]> = v.inputs.iter().collect();
@@ -58,7 +58,8 @@ pub(crate) fn elementwise(op: impl Into<Op>, v: &Vmap<'_>) -> Result<(Array, Opt
     Ok((Array::try_of(op, &inputs, batched_shape(v), v.dtype)?, Some(0)))
 }
 
-/// The results of an operation whose operands and results all begin with the same axis: the mapped one is joined to it.
+/// The results of an operation whose operands and results all begin with the same axis: the mapped axis is merged into
+/// it.
 pub(crate) fn joined(
     v: &Vmap<'_>,
     of: impl Fn(&[Array]) -> Result<Vec<Array>>,

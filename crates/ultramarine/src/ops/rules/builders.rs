@@ -9,7 +9,7 @@ use crate::shape::{self, Shape};
 use crate::{array::Array, dtype::Dtype, error::Result, scalar::Scalar};
 use ultramarine_abi::schema::binary;
 
-/// A binary op of a code of [`binary`], broadcast, in the promoted dtype.
+/// A binary operation with a code of [`binary`], broadcast, in the promoted dtype.
 pub(crate) fn bin(code: u32, a: &Array, b: &Array) -> Result<Array> {
     let dtype = a.dtype().promote(b.dtype());
     let shape = shape::broadcast(binary::NAMES[code as usize], a.shape(), b.shape())?;
@@ -22,13 +22,13 @@ pub(crate) fn bin(code: u32, a: &Array, b: &Array) -> Result<Array> {
     Array::try_of(Binary { code }, &[&a, &b], shape, out)
 }
 
-/// A unary op of a code of [`ultramarine_abi::schema::unary`] that keeps the dtype.
+/// A unary operation with a code of [`ultramarine_abi::schema::unary`] that keeps the dtype.
 pub(crate) fn un(code: u32, a: &Array) -> Array {
     Array::of(Unary { code }, &[a], Shape::from_slice(a.shape()), a.dtype())
 }
 
-/// The dtype in which compositions compute what one operation is to its caller: float32 for halves, whose sums round
-/// and overflow.
+/// The dtype in which the composition of one operation computes: float32 for float16 and bfloat16, whose sums would
+/// round and overflow.
 pub(crate) fn compute_dtype(dtype: Dtype) -> Dtype {
     match dtype {
         Dtype::Float16 | Dtype::Bfloat16 => Dtype::Float32,
@@ -77,7 +77,7 @@ pub(crate) fn with_axis(a: &Array, axis: usize) -> Result<Array> {
     reshaped(a, sizes, &[])
 }
 
-/// The array without the axis, which has size 1.
+/// The array without the axis, which must have size 1.
 pub(crate) fn without_axis(a: &Array, axis: usize) -> Result<Array> {
     if !shapeless() {
         let mut shape = Shape::from_slice(a.shape());

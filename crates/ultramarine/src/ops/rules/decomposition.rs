@@ -1,11 +1,10 @@
-//! Decompositions: simpler operations in place of one that the device refused while it ran. A family has its own in
-//! `decompose.rs`, which [`crate::ops::Rules::decompose`] calls; this file has what they share. (The composition of a
-//! [`Composite`](crate::ops::Composite) is chosen before, when the evaluation is planned.)
+//! Decompositions: simpler operations that replace one which the device rejected at run time. Each family has its own
+//! in `decompose.rs`, called by [`crate::ops::Rules::decompose`]. This file has the shared parts. (The composition of a
+//! [`Composite`](crate::ops::Composite) is chosen earlier, when the evaluation is planned.)
 //!
-//! The number rules are those of the operation: NaN, signed zeros, wrapping integers and
-//! rounding stay as they are. Only sums in another order, and transcendental functions by
-//! their identities, may differ in the last bits; where an identity would lose more, there
-//! is none, and the operation runs on the CPU.
+//! Decompositions keep the operation's number rules: NaN, signed zeros, wrapping integers and rounding. Only sums in
+//! another order, and transcendental functions computed by identities, may differ in the last bits. If an identity
+//! would lose more precision, there is no decomposition, and the operation runs on the CPU.
 
 pub(crate) use crate::graph::rules::{Candidates, Decompose};
 
@@ -13,9 +12,8 @@ use crate::dtype::{Dtype, Kind};
 use crate::ops::shape::{concatenate::concatenate, view::View};
 use crate::{array::Array, error::Result, ops::rules::builders, scalar::Scalar, shape::Shape};
 
-/// The dtype that computes for a narrower one without any difference: float16 and bfloat16
-/// are computed in float32 and rounded once anyway, and what wraps in 32 bits wraps in
-/// fewer.
+/// The dtype that computes for a narrower one with the same results. float16 and bfloat16 are computed in float32 and
+/// rounded once in any case. Integers that wrap at 32 bits also wrap correctly at fewer bits.
 pub(crate) fn wider(dtype: Dtype) -> Option<Dtype> {
     match dtype.kind() {
         Kind::Floating if dtype.size() == 2 => Some(Dtype::Float32),
@@ -24,7 +22,7 @@ pub(crate) fn wider(dtype: Dtype) -> Option<Dtype> {
     }
 }
 
-/// The signed integer of an unsigned one of at least 32 bits.
+/// The signed integer dtype for an unsigned one of at least 32 bits.
 pub(crate) fn signed(dtype: Dtype) -> Option<Dtype> {
     match dtype {
         Dtype::Uint32 => Some(Dtype::Int32),
@@ -33,7 +31,7 @@ pub(crate) fn signed(dtype: Dtype) -> Option<Dtype> {
     }
 }
 
-/// Other dtypes of the same size, for what only moves elements.
+/// Other dtypes of the same size, for operations that only move elements.
 pub(crate) fn same_size(dtype: Dtype) -> impl Iterator<Item = Dtype> {
     let all = match dtype.size() {
         1 => &[Dtype::Uint8, Dtype::Int8][..],
@@ -44,7 +42,7 @@ pub(crate) fn same_size(dtype: Dtype) -> impl Iterator<Item = Dtype> {
     all.iter().copied().filter(move |d| *d != dtype)
 }
 
-/// The same bytes under another dtype of the same size. (Bool of bytes that are 0 or 1.)
+/// The same bytes under another dtype of the same size. (For bool the bytes must be 0 or 1.)
 pub(crate) fn bitcast(a: &Array, dtype: Dtype) -> Array {
     if a.dtype() == dtype {
         return a.clone();
@@ -64,7 +62,7 @@ pub(crate) fn pairs(a: &Array) -> Result<Array> {
     a.reshape(&shape)?.view(Dtype::Float32)
 }
 
-/// Complex numbers of what [`pairs`] gives.
+/// Complex numbers from the output of [`pairs`].
 pub(crate) fn unpaired(p: &Array) -> Result<Array> {
     let rest = Shape::from_slice(&p.shape()[..p.ndim() - 1]);
     p.contiguous().view(Dtype::Complex64)?.reshape(&rest)
@@ -77,14 +75,14 @@ pub(crate) fn parts(a: &Array) -> Result<(Array, Array)> {
     Ok((part(0)?, part(1)?))
 }
 
-/// Complex numbers of their parts.
+/// Complex numbers from their real and imaginary parts.
 pub(crate) fn complex(re: &Array, im: &Array) -> Result<Array> {
     let n = re.ndim();
     let column = |a: &Array| builders::with_axis(a, n);
     unpaired(&concatenate(&[column(re)?, column(im)?], n as isize)?)
 }
 
-/// `0, 1, ..` along `axis` in the given shape, as int32, or int64 where that is too small.
+/// `0, 1, ..` along `axis` in the given shape, as int32, or as int64 if int32 is too small.
 pub(crate) fn numbered(shape: &[usize], axis: usize) -> Result<Array> {
     let n = shape[axis];
     let dtype = if i32::try_from(n).is_ok() { Dtype::Int32 } else { Dtype::Int64 };

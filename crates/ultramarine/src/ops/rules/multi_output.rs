@@ -1,5 +1,5 @@
-//! Operations with several results: one node that runs, and one for each result, which
-//! takes its value from it.
+//! Operations with several results. One node runs the operation, and a further node for each result takes its value
+//! from the first.
 //!
 //! The node that runs (the *bundle*) keeps all values while it lives: as long as a result that has not been
 //! computed yet, or a trace, needs it. Its own shape, dtype and value are the first result's; if there is no other, it is
@@ -21,17 +21,18 @@ use ultramarine_abi::schema::OpId;
 /// Shape and dtype of each result.
 pub(crate) type Results = SmallVec<[(Shape, Dtype); 3]>;
 
-/// The arguments of a reverse rule: operands, results and the results' cotangents (`None`: zero).
+/// The arguments of a reverse rule: operands, results and the results' cotangents (`None` means zero).
 pub(crate) struct MultiOutputVjp<'a> {
     /// Operands.
     pub primals: &'a [Array],
     /// Results.
     pub outputs: &'a [Array],
-    /// Cotangents, of the results' shapes; one at least is there.
+    /// Cotangents, in the results' shapes. At least one is present.
     pub cotangents: &'a [Option<Array>],
-    /// True for operands that need a cotangent.
+    /// True for each operand that needs a cotangent.
     pub wanted: &'a [bool],
-    /// Cotangents of a function of ordinary operations, of its arguments and the cotangents of all of its results.
+    /// Computes the cotangents of a function made of ordinary operations, from its arguments and the cotangents of all
+    /// its results.
     pub pull_back: PullBack,
 }
 
@@ -45,43 +46,43 @@ impl MultiOutputVjp<'_> {
     }
 }
 
-/// The arguments of a forward rule: operands, results and the operands' tangents (`None`: zero).
+/// The arguments of a forward rule: operands, results and the operands' tangents (`None` means zero).
 pub(crate) struct MultiOutputJvp<'a> {
     /// Operands.
     pub primals: &'a [Array],
     /// Results.
     pub outputs: &'a [Array],
-    /// Tangents, of the operands' shapes; one at least is there.
+    /// Tangents, in the operands' shapes. At least one is present.
     pub tangents: &'a [Option<Array>],
-    /// Tangents of a function of ordinary operations, of its arguments and their tangents.
+    /// Computes the tangents of a function made of ordinary operations, from its arguments and their tangents.
     pub push_forward: PushForward,
 }
 
-/// An evaluation by other operations. The operands have values.
+/// An evaluation by other operations. The operands are already evaluated.
 pub(crate) struct Compose<'a> {
-    /// The device, which refused the operation.
+    /// The device, which rejected the operation.
     pub exec: &'a Exec,
     /// Operands.
     pub operands: &'a [Array],
     /// Shape and dtype of each result.
     pub results: &'a [(Shape, Dtype)],
-    /// Evaluates arrays: their values on the device.
+    /// Evaluates arrays on the device; returns their values.
     pub evaluate: fn(&Exec, &[Array]) -> Result<Vec<Value>>,
 }
 
-/// A function of arrays, of ordinary operations.
+/// A function of arrays, made of ordinary operations.
 pub(crate) type Function<'a> = &'a dyn Fn(&[Array]) -> Result<Vec<Array>>;
 type PullBack = fn(Function<'_>, &[Array], Vec<Array>) -> Result<Cotangents>;
 type PushForward = fn(Function<'_>, &[Array], &[Option<Array>]) -> Result<Vec<Option<Array>>>;
 
-/// The identity of an operation from outside, in any process.
+/// The identity of a user's operation; it is the same in every process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ForeignIdentity {
     pub name: String,
     pub version: u32,
     /// Number of results.
     pub outputs: u32,
-    /// Its attributes, which mean something to it alone.
+    /// The operation's attributes. Only the operation itself interprets them.
     pub attributes: Arc<[u8]>,
 }
 
@@ -95,20 +96,21 @@ pub(crate) trait MultiOutputRules: Attribute + Debug + Send + Sync {
         1
     }
 
-    /// Returns true if there can be such a node, as [`Rules::admits`].
+    /// Returns true if such a node is valid, as [`Rules::admits`].
     fn admits(&self, node: &Draft<'_>) -> bool;
 
-    /// Evaluates it: the value of each result. `call.shape` and `call.dtype` are the first one's.
+    /// Evaluates the operation; returns the value of each result. `call.shape` and `call.dtype` are those of the first
+    /// result.
     fn eval(&self, exec: &Exec, call: &Call<'_>, results: &[(Shape, Dtype)]) -> Result<Vec<Value>>;
 
-    /// Shapes and dtypes of the results among operands of other sizes, for graphs that were traced
-    /// shapeless; `results` are those of the trace, whose shapes are the only thing that may change.
+    /// Shapes and dtypes of the results for operands of other sizes, for graphs that were traced shapeless. `results`
+    /// are those of the trace; only their shapes may change.
     fn refit(&self, _: &Refit<'_>, _results: &[(Shape, Dtype)]) -> Result<Results> {
         Err(shapeless::cannot(self.name()))
     }
 
-    /// The same by ordinary operations: by these, devices without a kernel evaluate it, and transforms go that it has no rule for.
-    /// `None` if it has no composition.
+    /// Builds the same results from ordinary operations. Devices without a kernel evaluate this composition, and
+    /// transforms for which the operation has no rule go through it. `None` if there is no composition.
     fn composition(&self, _operands: &[Array]) -> Option<Result<Vec<Array>>> {
         None
     }
@@ -137,7 +139,7 @@ pub(crate) trait MultiOutputRules: Attribute + Debug + Send + Sync {
     }
 
     /// Returns true if the results are the last operands themselves, each on its operand's device. Results of other
-    /// operations are where the bundle is. As [`Rules::forwards_operands`].
+    /// operations are on the bundle's device. As [`Rules::forwards_operands`].
     fn forwards_operands(&self) -> bool {
         false
     }
@@ -147,22 +149,23 @@ pub(crate) trait MultiOutputRules: Attribute + Debug + Send + Sync {
         Some(self.composition(c.operands)?.and_then(|arrays| (c.evaluate)(c.exec, &arrays)))
     }
 
-    /// Its identity, if it is an operation from outside.
+    /// Returns the operation's identity, if it is a user's operation.
     fn foreign(&self) -> Option<ForeignIdentity> {
         None
     }
 
-    /// Returns true if it communicates with other processes, which takes any time.
+    /// Returns true if the operation communicates with other processes, which can take any amount of time.
     fn communicates(&self) -> bool {
         false
     }
 
-    /// Returns true if derivatives are others than those of the operations that compute the results.
+    /// Returns true if the derivatives differ from those of the operations that compute the results.
     fn has_own_derivatives(&self) -> bool {
         false
     }
 
-    /// The graph that it stands for, if it is such an operation: then there is no evaluation of its own.
+    /// The graph that the operation stands for, if it is such an operation. Such an operation has no evaluation of its
+    /// own.
     fn subgraph(&self) -> Option<&dyn Subgraph> {
         None
     }
@@ -176,12 +179,12 @@ pub(crate) trait MultiOutputRules: Attribute + Debug + Send + Sync {
 struct Inner {
     rules: Arc<dyn MultiOutputRules>,
     results: Results,
-    /// Where each result is, if not where the bundle is.
+    /// Device and stream of each result, if they are not the bundle's.
     places: SmallVec<[Place; 1]>,
     values: OnceLock<Vec<Value>>,
 }
 
-/// The operation of the node that runs: a *multi-output* operation.
+/// The operation of the node that runs, called a *multi-output* operation.
 #[derive(Clone)]
 pub(crate) struct MultiOutput(Arc<Inner>);
 
@@ -223,20 +226,20 @@ impl MultiOutput {
         MultiOutput(Arc::new(Inner { rules, results, places, values: OnceLock::new() }))
     }
 
-    /// The same, with results of these shapes.
+    /// The same operation, with results of these shapes.
     fn with_results(&self, results: Results) -> MultiOutput {
         let Inner { rules, places, .. } = &*self.0;
         let (rules, places) = (rules.clone(), places.clone());
         MultiOutput(Arc::new(Inner { rules, results, places, values: OnceLock::new() }))
     }
 
-    /// The operation among operands of other sizes.
+    /// The operation for operands of other sizes.
     ///
     /// # Errors
-    /// [`Error::Value`] if it cannot follow, or the sizes do not fit each other.
+    /// [`Error::Value`] if the operation does not support other sizes, or if the sizes do not fit each other.
     pub fn refit(&self, r: &Refit<'_>) -> Result<MultiOutput> {
         if self.rules().forwards_operands() {
-            // Its last operands.
+            // The forwarded operands are the last ones.
             let last = r.inputs.len().saturating_sub(self.len())..;
             let shapes = r.inputs[last].iter().map(|s| Shape::from_slice(s));
             let results = shapes.zip(self.results()).map(|(s, (_, dtype))| (s, *dtype)).collect();
@@ -247,7 +250,7 @@ impl MultiOutput {
         Ok(self.with_results(results))
     }
 
-    /// The node that runs, of an operation whose first result is `first` itself.
+    /// The node that runs, for an operation whose first result is `first` itself.
     pub fn bundle(&self, inputs: &[&Array], first: &Array) -> Array {
         let inputs = inputs.iter().map(|a| a.node().clone()).collect();
         let (shape, place) = (Shape::from_slice(first.shape()), first.node().place);
@@ -290,7 +293,7 @@ impl MultiOutput {
         self.0.values.get().map_or(&[], |values| values)
     }
 
-    /// Checks that a rule gave one value for each result.
+    /// Checks that a rule returned one value for each result.
     fn one_each(&self, given: usize) -> Result<()> {
         if given == self.len() {
             return Ok(());
@@ -318,13 +321,13 @@ impl MultiOutput {
         Ok(found)
     }
 
-    /// Evaluates on `exec`, and keeps the values as they are on the device of `to`.
+    /// Evaluates on `exec`, and keeps the values on the device of `to`.
     pub fn run(&self, exec: &Exec, to: &Exec, call: &Call<'_>) -> Result<Value> {
         let values = self.0.rules.eval(exec, call, &self.0.results)?;
         self.keep(to, values)
     }
 
-    /// Keeps what an evaluation gave, on the device of `to`.
+    /// Keeps the values of an evaluation on the device of `to`.
     pub fn keep(&self, to: &Exec, values: Vec<Value>) -> Result<Value> {
         self.one_each(values.len())?;
         let values = match self.rules().forwards_operands() {
@@ -344,7 +347,7 @@ impl MultiOutput {
         Ok(first)
     }
 
-    /// Evaluates it by its composition where it was refused, if it has one.
+    /// Evaluates the composition, if there is one, after a device rejected the operation.
     pub fn compose(&self, c: &Compose<'_>) -> Option<Result<Value>> {
         let values = self.rules().compose(c)?;
         Some(values.and_then(|values| self.keep(c.exec, values)))
@@ -359,7 +362,7 @@ impl Attribute for MultiOutput {
 }
 
 impl Op {
-    /// The operation for another node: the results' values belong to one.
+    /// The operation for another node. Results' values belong to a single node, so the copy has none.
     pub fn for_new_node(&self) -> Op {
         self.get::<MultiOutput>().map_or_else(|| self.clone(), |multi| multi.for_new_node().into())
     }
@@ -403,7 +406,7 @@ attributes! {
 }
 
 impl OutputOf {
-    /// The value, of the evaluated node that ran.
+    /// The value of this output, from the evaluated node that ran.
     pub fn value(&self, of: &Node) -> Result<Value> {
         let values = of.op.get::<MultiOutput>().and_then(|multi| multi.0.values.get());
         let value = values.and_then(|v| v.get(self.index)).cloned();
@@ -411,7 +414,7 @@ impl OutputOf {
     }
 }
 
-/// The evaluator and the transforms handle outputs themselves.
+/// These rules are empty, because the evaluator and the transforms handle outputs themselves.
 impl Rules for OutputOf {
     fn name(&self) -> &'static str {
         self.of
@@ -431,7 +434,7 @@ impl Rules for OutputOf {
 }
 
 impl Array {
-    /// The lazy results of an operation that has several (one at least).
+    /// The lazy results of an operation that has at least one result.
     ///
     /// # Errors
     /// [`Error::Value`] when operands are on accelerators that do not mix.
@@ -448,7 +451,7 @@ impl Array {
         Ok(multi.outputs(bundle.node()))
     }
 
-    /// The lazy results of an operation that forwards its last operands: on their own devices, of any dtype.
+    /// The lazy results of an operation that forwards its last operands. Each has its operand's device and dtype.
     pub(crate) fn forwarded(
         rules: impl MultiOutputRules + 'static,
         inputs: &[&Array],
@@ -463,7 +466,7 @@ impl Array {
 }
 
 impl Call<'_> {
-    /// Runs a backend's op of several outputs with all operands, into new memory.
+    /// Runs a backend's operation with several outputs, which are written to new memory.
     pub fn run_multi_output<A: Copy>(
         &self,
         exec: &Exec,

@@ -1,4 +1,4 @@
-//! Running reductions.
+//! Decompositions of running reductions.
 
 use crate::dtype::{Dtype, iinfo};
 use crate::ops::rules::builders::{bin, slice_axis};
@@ -33,17 +33,17 @@ pub(crate) fn candidates(of: &Scan, d: &Decompose<'_>, candidates: &mut Candidat
     }
 }
 
-/// Each step combines every element with the one as far before it as the steps so far
-/// reach together.
+/// Each step combines every element with the element at the distance that the previous steps have
+/// covered.
 fn doubled(of: &Scan, x: &Array) -> Result<Array> {
     let (axis, n) = (of.axis, x.shape()[of.axis]);
-    // As long as the results go, in the direction of the axis' numbers.
+    // Cut to the length of the result, in the direction of the axis.
     let in_order = |x: &Array| if of.reverse { x.along(axis, 0, n, -1) } else { Ok(x.clone()) };
     let mut x = in_order(x)?;
     let mut reach = 1;
     while reach < n {
         let part = |from: usize, len: usize| slice_axis(&x, axis, from, len);
-        // The earlier one first, as the running value is.
+        // The earlier element comes first, because it is the running value.
         let sum = bin(combining(of.code), &part(0, n - reach)?, &part(reach, n - reach)?)?;
         x = concatenate(&[part(0, reach)?, sum], axis as isize)?;
         reach *= 2;
@@ -57,7 +57,7 @@ fn doubled(of: &Scan, x: &Array) -> Result<Array> {
     in_order(&x)
 }
 
-/// The first element of an exclusive scan.
+/// The first element of an exclusive running reduction.
 fn start(code: u32, dtype: Dtype) -> Scalar {
     let limits = iinfo(dtype).map(|i| (i.min as i64, i.max as i64));
     match (code, limits) {

@@ -1,4 +1,4 @@
-//! Differences of neighbours.
+//! Differences of neighbouring elements.
 
 use crate::error::{Error, Result};
 use crate::ops::shape::axes::{Axis, one};
@@ -11,9 +11,9 @@ use crate::{
 use ultramarine_abi::schema::binary;
 
 impl Array {
-    /// Returns the differences of neighbours along an axis, `n` times over. Each time the axis
-    /// becomes shorter by one element, as long as it has any. Of bool it gives true where
-    /// neighbours differ.
+    /// Returns the differences of neighbouring elements along an axis, applied `n` times. Each time
+    /// the axis becomes shorter by one element, unless it is empty. For bool the result is true
+    /// where neighbours differ.
     ///
     /// ```
     /// use ultramarine::Array;

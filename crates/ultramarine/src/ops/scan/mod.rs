@@ -17,9 +17,9 @@ macro_rules! scans {
         impl Array {
             $($(#[$m])*
             ///
-            /// The scan runs along `axis`, or over the flattened array for `..`; with `reverse` from
-            /// the end. Without `inclusive` an element ends before itself: the first one is the
-            /// neutral element. The shape stays.
+            /// The scan runs along `axis`, or over the flattened array for `..`; with `reverse` it starts at the end.
+            /// Without `inclusive`, a result does not include the element at its own position, so the first result is
+            /// the neutral element. The shape is kept.
             ///
             /// # Errors
             /// [`crate::Error::Index`] for an axis out of range.
@@ -52,9 +52,9 @@ scans! {
     cumsum SUM |d| if d == Dtype::Bool { Dtype::Int32 } else { d };
     /// Returns the running product, in the same dtype.
     cumprod PROD |d| d;
-    /// Returns the running maximum, in the same dtype; NaN from the first NaN on.
+    /// Returns the running maximum, in the same dtype. From the first NaN on, all results are NaN.
     cummax MAX |d| d;
-    /// Returns the running minimum, in the same dtype; NaN from the first NaN on.
+    /// Returns the running minimum, in the same dtype. From the first NaN on, all results are NaN.
     cummin MIN |d| d;
     /// Returns the logarithm of the running sum of exponentials. Integers and bool give float32.
     logcumsumexp LOGADDEXP |d| d.to_inexact();
@@ -84,23 +84,23 @@ impl Scan {
         Array::of(self.clone(), &[a], Shape::from_slice(a.shape()), a.dtype())
     }
 
-    /// The scan of another kind in the same direction.
+    /// The scan with another code in the same direction.
     fn as_(&self, code: u32) -> Scan {
         Scan { code, ..self.clone() }
     }
 
-    /// The scan of another kind in the other direction.
+    /// The scan with another code in the opposite direction.
     fn back(&self, code: u32) -> Scan {
         Scan { code, reverse: !self.reverse, ..self.clone() }
     }
 
-    /// Position of the element that each result of a running extreme comes from: the
-    /// last of equals. Out of range where an exclusive scan has no element yet.
+    /// Position of the element from which each result of a running extreme comes; among equal elements the last one.
+    /// Out of range if an exclusive scan has no element yet.
     fn positions(&self, x: &Array) -> Result<Array> {
         let n = x.shape()[self.axis];
         let mut shape = Shape::from_elem(1, x.ndim());
         shape[self.axis] = n;
-        // Numbered so that later ones in the direction of the scan are larger.
+        // Number the elements so that later ones in the scan's direction have larger numbers.
         let (first, step) = if self.reverse { (n as f64 - 1.0, -1.0) } else { (0.0, 1.0) };
         let stop = first + step * n as f64;
         let steps = Array::arange(first, stop, step, Dtype::Int32)?.reshape(&shape)?;
@@ -110,8 +110,8 @@ impl Scan {
         if self.reverse { bin(binary::SUBTRACT, &Array::scalar(n as i32 - 1), &at) } else { Ok(at) }
     }
 
-    /// The positions, held to the axis. If elements themselves are left out, also whether there
-    /// is one: the first has none.
+    /// The positions, clamped to the axis. For an exclusive scan, also whether there is an element: the first result
+    /// has none.
     fn sources(&self, x: &Array) -> Result<(Array, Option<Array>)> {
         let at = self.positions(x)?;
         if self.inclusive {
@@ -128,7 +128,7 @@ impl Scan {
         Ok((inside, Some(real)))
     }
 
-    /// Of a running product: where the first zero is, and the product without it.
+    /// For a running product: the position of the first zero, and the product without that zero.
     fn without_zero(&self, x: &Array) -> Result<Zeros> {
         let zero = bin(binary::EQUAL, x, &like(x, 0.0))?;
         let counts = Scan { code: reduce::SUM, inclusive: true, ..self.clone() }
@@ -136,15 +136,15 @@ impl Scan {
         let once = bin(binary::EQUAL, &counts, &Array::scalar(1i32))?;
         let first = bin(binary::LOGICAL_AND, &zero, &once)?.astype(x.dtype());
         let zero = zero.astype(x.dtype());
-        // x is 0 where a one is added.
+        // x is 0 where 1 is added.
         let product = self.of(&x.add(&first)?);
         Ok(Zeros { safe: x.add(&zero)?, zero, first, product })
     }
 
-    /// `exp(scan(log t + shift)) * ..` for a `t` of either sign: the scan of the
-    /// positive part less that of the negative.
+    /// `exp(scan(log t + shift)) * ..` for `t` of either sign: the scan of the positive part minus that of the negative
+    /// part.
     fn signed(&self, t: &Array, f: impl Fn(Array) -> Result<Array>) -> Result<Array> {
-        // A finite stand-in for the logarithm of zero keeps derivatives of this finite.
+        // A finite substitute for the logarithm of zero keeps the derivatives of this expression finite.
         let nothing = if t.dtype() == Dtype::Float16 { -3e4 } else { -1e30 };
         let part = |t: &Array| -> Result<Array> {
             let positive = bin(binary::GREATER, t, &like(t, 0.0))?;
@@ -155,15 +155,15 @@ impl Scan {
     }
 }
 
-/// The positions of an operand's zeros, as the rules of a running product need them.
+/// The positions of an operand's zeros, for the rules of a running product.
 struct Zeros {
     /// 1 where the operand is zero.
     zero: Array,
     /// 1 where it is zero for the first time.
     first: Array,
-    /// The operand with ones for its zeros.
+    /// The operand with its zeros replaced by ones.
     safe: Array,
-    /// The running product with a one for the first zero.
+    /// The running product with the first zero replaced by one.
     product: Array,
 }
 
@@ -183,7 +183,7 @@ impl Rules for Scan {
     }
 
     fn admits(&self, node: &Draft<'_>) -> bool {
-        // Of bools, which kernels may refuse, too.
+        // A product of bools, which kernels may reject, is admitted too.
         let bools = self.code == reduce::PROD && matches!(node.inputs, [(_, Dtype::Bool)]);
         let same =
             if bools { node.is_same() } else { node.is_elementwise(op::SCAN, Some(self.code)) };
@@ -205,8 +205,8 @@ impl Rules for Scan {
         Ok(smallvec![Some(match self.code {
             reduce::SUM => self.back(reduce::SUM).of(ct),
             reduce::PROD => {
-                // Without zeros: sums of ct * y, over x. From the first zero on only
-                // the derivative with respect to that zero is not zero. Quotients are inexact.
+                // Without zeros: sums of ct * y, divided by x. From the first zero on, only the derivative with respect
+                // to that zero is nonzero. Quotients are inexact, so compute in an inexact dtype.
                 let [x, y, ct] = &[x, y, ct].map(|a| a.astype(a.dtype().to_inexact()));
                 let z = self.without_zero(x)?;
                 let sums = self.back(reduce::SUM);
@@ -241,7 +241,7 @@ impl Rules for Scan {
                 let sums = self.as_(reduce::SUM);
                 let plain = sums.of(&bin(binary::DIVIDE, t, &z.safe)?).multiply(y)?;
                 let all = plain.add(&sums.of(&t.multiply(&z.first)?).multiply(&z.product)?)?;
-                // Of integers it is one.
+                // For integers the tangent is an integer, too.
                 match j.output.dtype().is_inexact() {
                     true => all,
                     false => un(unary::ROUND, &all).astype(j.output.dtype()),

@@ -1,4 +1,4 @@
-//! Choice between two arrays.
+//! Decompositions of the choice between two arrays.
 
 use crate::ops::rules::builders::{bin, un, with_axis};
 use crate::ops::rules::decomposition::{
@@ -7,7 +7,7 @@ use crate::ops::rules::decomposition::{
 use crate::{array::Array, dtype::Dtype, error::Result, ops::select::where_};
 use ultramarine_abi::schema::{binary, unary};
 
-/// Candidates for a choice: elements only move, so other dtypes do.
+/// Candidates for a choice. Elements only move, so it can run in another dtype.
 pub(crate) fn candidates(d: &Decompose<'_>, candidates: &mut Candidates) {
     let [condition, x, y] = d.inputs else { return };
     if d.dtype.is_complex() {
@@ -39,7 +39,7 @@ fn either(condition: &Array, x: &Array, y: &Array) -> Result<Array> {
     bin(binary::LOGICAL_OR, &x, &y)
 }
 
-/// `(x & mask) | (y & !mask)` of the bits, the mask all ones where the condition holds.
+/// `(x & mask) | (y & !mask)` on the bits. The mask is all ones where the condition holds.
 fn masked(condition: &Array, x: &Array, y: &Array) -> Result<Array> {
     let dtype = match x.itemsize() {
         1 => Dtype::Uint8,

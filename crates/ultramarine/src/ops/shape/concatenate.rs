@@ -122,7 +122,7 @@ fn stacked(arrays: &[&Array], axis: isize) -> Result<Array> {
 }
 
 attributes! {
-    /// Operands one after the other along `axis`; all of the result's dtype.
+    /// The operands joined along `axis`. All have the result's dtype.
     #[derive(Clone, Debug)]
     pub(crate) struct Concatenate {
         axis: usize,
@@ -198,8 +198,8 @@ impl Rules for Concatenate {
     }
 }
 
-/// A constant as one element that is broadcast: copying it reads nothing else. (As a
-/// constant of its full shape it would be written out first.)
+/// A constant as one broadcast element, so that copying it reads no other memory. (As a constant of its full shape it
+/// would be written to memory first.)
 pub(crate) fn broadcast_constant(a: &Array) -> Cow<'_, Array> {
     match a.node().constant().filter(|_| !shapeless()) {
         Some(value) if a.size() > 1 => {

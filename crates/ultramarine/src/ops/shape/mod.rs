@@ -1,4 +1,4 @@
-//! Views of arrays, and arrays put together from others.
+//! Views of arrays, and arrays joined from several.
 
 pub(crate) mod axes;
 pub(crate) mod concatenate;

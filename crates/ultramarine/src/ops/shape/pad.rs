@@ -101,7 +101,7 @@ impl Array {
         let stop: SmallVec<[isize; 8]> =
             start.iter().zip(self.shape()).map(|(a, n)| a + *n as isize).collect();
         let value = value.astype(self.dtype());
-        // In memory of its own, which the elements are written to.
+        // Give the base memory of its own, because the elements are written into it.
         let base = match value.node().constant().filter(|_| value.ndim() == 0 && !shapeless()) {
             Some(number) => fill::filled(shape, number),
             None => value.broadcast_to(&shape)?,
@@ -109,7 +109,7 @@ impl Array {
         base.slice_update(self, &start, &stop, &SmallVec::<[isize; 8]>::from_elem(1, self.ndim()))
     }
 
-    /// One axis padded from its own elements.
+    /// Pads one axis from the axis' own elements.
     fn mirrored(&self, axis: usize, low: usize, high: usize, mode: PadMode) -> Result<Array> {
         let n = self.shape()[axis];
         if low + high == 0 {
@@ -124,7 +124,7 @@ impl Array {
             let name = if mode == PadMode::Reflect { "reflect" } else { "symmetric" };
             bail!("pad", "Cannot pad empty axis {axis} using mode '{name}'. Use mode 'constant'.");
         }
-        // Edges, and mirrors of a single element, are that element again and again.
+        // Edge padding, and mirroring of a single element, repeat that element.
         if mode == PadMode::Edge || n == 1 {
             let edge = |from: usize, size: usize| {
                 let mut shape = Shape::from_slice(self.shape());
@@ -133,7 +133,7 @@ impl Array {
             };
             return concatenate(&[edge(0, low)?, self.clone(), edge(n - 1, high)?], axis as isize);
         }
-        // A reflection leaves out the element that it is mirrored at.
+        // A reflection does not repeat the edge element.
         let skip = (mode == PadMode::Reflect) as usize;
         let period = n - skip;
         if low <= period && high <= period {
@@ -141,8 +141,8 @@ impl Array {
             let right = self.along(axis, n - skip - high, n - skip, -1)?;
             return concatenate(&[left, self.clone(), right], axis as isize);
         }
-        // Images of the array alternate: as it is, reversed ... Two images
-        // are a cycle, and the array begins at its `low`-th element from the end.
+        // Images of the array alternate between forward and reversed. Two images are one cycle; the
+        // result begins at the `low`-th element from the cycle's end.
         let cycle = 2 * period;
         let first = (cycle - low % cycle) % cycle;
         let _home = follow(&[self]);

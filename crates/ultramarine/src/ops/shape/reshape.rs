@@ -1,5 +1,5 @@
-//! Views that rearrange axes; those that pick elements stand in `slice.rs`, and what
-//! a view is for the evaluator and the transforms in `view_rules.rs`.
+//! Views that rearrange axes. Views that pick elements are in `slice.rs`; `view_rules.rs` has what the evaluator and
+//! the transforms do with views.
 
 use crate::array::Array;
 use crate::arrays::Arrays;
@@ -22,7 +22,7 @@ use smallvec::SmallVec;
 pub trait Dim: Copy {
     /// True if the type has negative numbers.
     const SIGNED: bool;
-    /// Returns the number. One that is too large saturates, and is refused later.
+    /// Returns the number. A number that is too large saturates, and is rejected later.
     fn get(self) -> isize;
 }
 
@@ -38,8 +38,8 @@ macro_rules! dims {
 }
 dims! { usize isize i32 i64 }
 
-/// A view of `a`. A view of a constant is a constant, unless it shows memory that is there: none is filled for it in
-/// any case.
+/// A view of `a`. A view of a constant is again a constant, unless it shows existing memory. No memory is ever filled
+/// for it.
 pub(crate) fn view(view: View, a: &Array, shape: Shape) -> Result<Array> {
     if let Some(value) = a.node().constant().filter(|_| !shapeless()) {
         let of_spread = a.node().op.get::<Fill>().is_some_and(|fill| fill.spread);
@@ -54,13 +54,13 @@ pub(crate) fn view(view: View, a: &Array, shape: Shape) -> Result<Array> {
     }
 }
 
-/// Shows dimensions that may be negative.
+/// Formats dimensions, which may be negative, for errors.
 fn show<D: Dim>(dims: &[D]) -> String {
     let dims: Vec<String> = dims.iter().map(|d| d.get().to_string()).collect();
     format!("({}{})", dims.join(", "), if dims.len() == 1 { "," } else { "" })
 }
 
-/// Dimensions for `size` elements, with at most one -1 filled in.
+/// The dimensions for `size` elements. A single -1 is inferred.
 fn infer<D: Dim>(
     op: &str,
     size: usize,
@@ -132,9 +132,8 @@ impl Array {
     /// Returns the elements in row-major order under another shape. One size may be -1: it is
     /// inferred. No element is copied if strides can express the result.
     ///
-    /// In a function that is [compiled](fn@crate::transforms::compile) shapeless, signed sizes
-    /// mean these very numbers, as in Python; unsigned sizes of axes that stay as they are, or are
-    /// merged, follow the array's.
+    /// In a function that is [compiled](fn@crate::transforms::compile) shapeless, signed sizes are fixed numbers, as in
+    /// Python. Unsigned sizes of axes that are kept or merged follow the array's sizes.
     ///
     /// ```
     /// use ultramarine::{Array, Dtype};
@@ -174,7 +173,7 @@ impl Array {
     /// the array's. A 0-d array becomes 1-d.
     ///
     /// # Errors
-    /// [`Error::Value`] when `start` lies behind `end`.
+    /// [`Error::Value`] when `start` is after `end`.
     pub fn flatten(&self, start: impl Into<Axis>, end: impl Into<Axis>) -> Result<Array> {
         let (start, end) = (one("flatten", start)?, one("flatten", end)?);
         let n = self.ndim() as isize;
@@ -195,7 +194,7 @@ impl Array {
         reshaped(self, sizes, &[])
     }
 
-    /// Splits one axis into the sizes of `shape`, of which one may be -1: it is inferred.
+    /// Splits one axis into the sizes of `shape`. One size may be -1; it is inferred.
     ///
     /// # Errors
     /// [`Error::Index`] for the axis; [`Error::Value`] when the sizes differ.
@@ -218,7 +217,7 @@ impl Array {
         })?;
         let mut sizes: SymbolicShape = (0..self.ndim()).map(SymbolicSize::own).collect();
         sizes.remove(at);
-        // Of an array without elements nothing can be inferred but from the axis alone, as above.
+        // For an array without elements, a size can be inferred only from the axis itself, as above.
         let rest = shape.iter().position(|n| n.get() == -1).filter(|_| self.size() > 0);
         sizes.insert_many(at, literal(&cut, rest));
         reshaped(self, sizes, &[])
@@ -264,8 +263,8 @@ impl Array {
         self.swapaxes(-2, -1)
     }
 
-    /// Returns the array with its axes in another order: axis `i` of the result is axis `axes[i]`
-    /// of this array. No element is copied.
+    /// Returns the array with its axes permuted: axis `i` of the result is axis `axes[i]` of this array. No element is
+    /// copied.
     ///
     /// # Errors
     /// [`Error::Value`] when `axes` is not a permutation of the axes, [`Error::Index`]
@@ -347,7 +346,7 @@ impl Array {
         let ndim = self.ndim() + axes.len();
         let axes = named_axes("expand_dims", &axes, ndim)?;
         let mut sizes: SymbolicShape = (0..self.ndim()).map(SymbolicSize::own).collect();
-        // Ascending, so that each lands where it will stay.
+        // Insert in ascending order, so that later insertions do not move earlier ones.
         axes.iter().for_each(|a| sizes.insert(*a, SymbolicSize::Fixed(1)));
         reshaped(self, sizes, &[])
     }

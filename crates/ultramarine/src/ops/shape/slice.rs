@@ -1,5 +1,5 @@
-//! Views that pick elements: slices, diagonals, strides, parts; and the bytes of
-//! elements under another type.
+//! Views that pick elements: slices, diagonals, strided views and parts. Also the view of elements'
+//! bytes as another type.
 
 use crate::error::{Error, Result, bail, ensure};
 use crate::ops::shape::{
@@ -35,8 +35,8 @@ impl Array {
         view(view_, self, shape)
     }
 
-    /// Elements `start..stop` along one axis, which must be there; with a negative
-    /// step from the last of them down.
+    /// Elements `start..stop` along one axis; both must be in range. With a negative step the
+    /// elements come in reverse, beginning with the last.
     pub(crate) fn along(
         &self,
         axis: usize,
@@ -47,7 +47,7 @@ impl Array {
         let n = self.ndim();
         let (mut first, mut steps) = (Strides::from_elem(0, n), Strides::from_elem(1, n));
         let mut last = Strides::from_elem(isize::MAX, n);
-        // Nothing is the same in both directions.
+        // An empty slice is the same in both directions.
         let step = if start == stop { 1 } else { step };
         if step > 0 {
             (first[axis], last[axis]) = (start as isize, stop as isize);
@@ -86,7 +86,7 @@ impl Array {
     /// once.
     ///
     /// # Errors
-    /// [`Error::Value`] when it leads outside of the elements.
+    /// [`Error::Value`] when the view would reach outside of the elements.
     pub fn as_strided(&self, shape: &[usize], strides: &[isize], offset: usize) -> Result<Array> {
         shape::check("as_strided", shape)?;
         let inside = || -> Option<bool> {
@@ -108,7 +108,7 @@ impl Array {
             Show(shape),
             self.size()
         );
-        // Strides that lead nowhere may be anything, and later overflow.
+        // Strides that are never applied can have any value, and could overflow later.
         let idle = shape.contains(&0);
         let strides: Strides =
             strides.iter().zip(shape).map(|(s, n)| if idle || *n == 1 { 0 } else { *s }).collect();
@@ -150,7 +150,7 @@ impl Array {
             "axis1 and axis2 cannot be the same axis, {a}. Pass two different axes."
         );
         let own = self.shape();
-        // Beyond the plane all diagonals are empty.
+        // Outside of the plane all diagonals are empty.
         let offset = offset.clamp(-(own[a] as isize), own[b] as isize);
         let mut shape: Shape = (0..ndim).filter(|i| *i != a && *i != b).map(|i| own[i]).collect();
         shape.push(diagonal_len(own[a], own[b], offset));
@@ -233,8 +233,8 @@ impl Array {
     /// Returns `sections` parts of equal size along an axis.
     ///
     /// # Errors
-    /// [`Error::Index`] for an axis out of range, [`Error::Value`] when it cannot be
-    /// cut evenly.
+    /// [`Error::Index`] for an axis out of range, [`Error::Value`] when its size is not a multiple
+    /// of `sections`.
     pub fn split(&self, sections: usize, axis: impl Into<Axis>) -> Result<Vec<Array>> {
         let axis = one("split", axis)?;
         let at = out_of_bounds("split", axis, self.ndim())?;
@@ -326,7 +326,7 @@ pub(crate) fn slice_view(
         let length = length.div_ceil(step.unsigned_abs());
         shape.push(length);
         first.push(if length == 0 { 0 } else { a as usize });
-        // A step that is never taken might overflow when it is made a stride.
+        // A step that is never taken could overflow when multiplied by the stride.
         steps.push(if length <= 1 { 1 } else { step });
     }
     Ok((View::Slice { start: first, step: steps }, shape))

@@ -1,4 +1,4 @@
-//! Elements repeated, or moved around an axis.
+//! Repeated elements, and elements shifted around an axis.
 
 use crate::array::Array;
 use crate::error::{Result, ensure};
@@ -10,7 +10,8 @@ use crate::ops::shape::{
 use crate::shape::{self, Shape};
 
 impl Array {
-    /// Repeats each element `repeats` times in a row along an axis (`..`: of the flattened array).
+    /// Repeats each element `repeats` times in succession along an axis (`..`: of the flattened
+    /// array).
     ///
     /// ```
     /// use ultramarine::Array;
@@ -38,8 +39,8 @@ impl Array {
         self.expand_dims([at as isize + 1])?.broadcast_to(&shape)?.reshape(&flat)
     }
 
-    /// Repeats the whole array `reps[i]` times along axis `i`. Missing axes and missing counts in
-    /// front are 1.
+    /// Repeats the whole array `reps[i]` times along axis `i`. Missing axes and missing counts at
+    /// the front count as 1.
     ///
     /// # Errors
     /// [`crate::Error::Value`] when the result is too large.
@@ -62,9 +63,9 @@ impl Array {
         self.reshape(&cut)?.broadcast_to(&wide)?.reshape(&flat)
     }
 
-    /// Moves the elements on by `shifts[i]` positions along `axes[i]`; elements beyond the end come
-    /// in again at the front. Several shifts of one axis add up. `..` rolls the flattened array by
-    /// the sum of the shifts.
+    /// Shifts the elements by `shifts[i]` positions along `axes[i]`. Elements shifted beyond the
+    /// end re-enter at the front. Several shifts of one axis add up. `..` rolls the flattened array
+    /// by the sum of the shifts.
     ///
     /// # Errors
     /// [`crate::Error::Index`] for an axis; [`crate::Error::Value`] for fewer shifts than axes
@@ -87,14 +88,14 @@ impl Array {
         pairs.try_fold(self.clone(), |a, (shift, axis)| a.rolled(&[*shift], *axis))
     }
 
-    /// The elements moved along one axis by the sum of the shifts.
+    /// The elements shifted along one axis by the sum of the shifts.
     fn rolled(&self, shifts: &[isize], axis: isize) -> Result<Array> {
         let at = shape::normalize_axis("roll", axis, self.ndim())?;
         let n = self.shape()[at];
         if n == 0 {
             return Ok(self.clone());
         }
-        // A sum of remainders does not overflow where that of the shifts might.
+        // A sum of remainders cannot overflow, while the sum of the shifts might.
         let part = |shift: &isize| shift.rem_euclid(n as isize) as usize;
         let shift = shifts.iter().fold(0, |sum, s| (sum + part(s)) % n);
         if shift == 0 {

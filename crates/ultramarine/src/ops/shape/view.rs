@@ -1,5 +1,5 @@
-//! The operation of all views: strides for the evaluator, linear maps for the transforms. They
-//! never reach a backend, but for those that no strides can express, which copy first.
+//! The operation of all views: strides for the evaluator, linear maps for the transforms. Views do not reach a backend,
+//! except those that strides cannot express; they copy first.
 
 use crate::backend::Exec;
 use crate::error::{Error, Result, bail, ensure};
@@ -16,7 +16,7 @@ use crate::{array::Array, device::Device, dtype::Dtype, scalar::Scalar};
 use smallvec::{SmallVec, smallvec};
 
 attributes! {
-    /// A view and how it comes from its operand.
+    /// A view: its relation to its operand.
     #[derive(Clone, Debug)]
     pub(crate) enum View {
         /// NumPy's broadcast to the node's shape.
@@ -66,14 +66,14 @@ impl View {
         })
     }
 
-    /// The view that a node is of an operand that has its value, if strides can express it.
+    /// The view that a node makes of an evaluated operand, if strides can express it.
     pub fn of_operand(&self, operand: &Node, node: &Node) -> Option<Value> {
         self.of(operand.value()?, &operand.shape, &node.shape, [operand.dtype, node.dtype])
     }
 
-    /// The view of an array that has its value, without a node for the evaluator: graphs of models have a view of each weight.
-    /// `None` where the array is lazy, a constant or part of a trace, and where strides cannot express the view. The view is where
-    /// the array is: it is for operations that are placed themselves.
+    /// Makes the view of an evaluated array without a node for the evaluator, because graphs of models have a view of
+    /// each weight. `None` if the array is lazy, a constant or part of a trace, or if strides cannot express the view.
+    /// The view is on the array's device, so the operation that uses it must be placed separately.
     pub fn of_value(&self, a: &Array, shape: &[usize]) -> Option<Array> {
         let node = a.node();
         if !node.is_done() || node.is_traced() || node.op.is_constant() || shapeless::shapeless() {
@@ -90,7 +90,7 @@ impl View {
         Some(Array::given_at(place, value, Shape::from_slice(shape), a.dtype()))
     }
 
-    /// An evaluated array in a shape that it broadcasts to, for kernels that want operands of one shape.
+    /// An evaluated array, broadcast to a shape, for kernels whose operands need equal shapes.
     pub fn broadcast_value(of: &Value, from: &[usize], to: &[usize]) -> Value {
         Value {
             buffer: of.buffer.clone(),
@@ -99,7 +99,7 @@ impl View {
         }
     }
 
-    /// Of a slice or diagonal: elements to its first element, and its strides.
+    /// For a slice or diagonal: the offset of its first element, and its strides.
     fn region(&self, strides: &[isize], to: &[usize]) -> (isize, Strides) {
         let (elements, out): (isize, Strides) = match self {
             View::Slice { start, step } => (
@@ -115,7 +115,7 @@ impl View {
             }
             _ => (0, Strides::from_slice(strides)),
         };
-        // Nothing may point outside, not even an empty view.
+        // The offset must not point outside the buffer, even for an empty view.
         (if to.contains(&0) { 0 } else { elements }, out)
     }
 
@@ -126,8 +126,7 @@ impl View {
         Value { buffer: of.buffer.clone(), offset, strides }
     }
 
-    /// The same view of an operand with one axis more, in front; the result has it in
-    /// front too.
+    /// The same view for an operand with an additional axis in front. The result has that axis in front too.
     pub fn batched(&self, unmapped: &[usize], size: usize) -> View {
         match self {
             View::Broadcast | View::Reshape | View::Bitcast => self.clone(),
@@ -150,9 +149,9 @@ impl View {
     }
 }
 
-/// The value of an array whose views are made at once, and their place: it is in the host's memory, where a view costs less than
-/// its node, and in no trace, which would have to find the view's operand again. Devices keep nodes: their evaluations repeat by
-/// what a view is of ([`crate::ops::nn::attention`]).
+/// The value and the place of an array whose views are made at once. Such an array is in host memory, where a view
+/// costs less than its node. It is in no trace, because a trace would have to find the view's operand again. Devices
+/// keep nodes, because their evaluations repeat according to the operand of a view ([`crate::ops::nn::attention`]).
 pub(crate) fn on_hand(a: &Array) -> Option<(&Value, Place)> {
     let node = a.node();
     let value = node.value()?;
@@ -276,13 +275,13 @@ impl Rules for View {
                 c.transpose_axes(&inverse)?
             }
             View::Slice { .. } | View::Diagonal { .. } => {
-                // In the dtype of derivatives.
+                // Zeros in the dtype of derivatives.
                 let _home = follow(&[x]);
                 let zeros = filled_like(x, Scalar::from_i64(c.dtype(), 0));
                 Update(self.clone()).apply(&zeros, c)
             }
             View::Strided { strides, offset } => {
-                // An element may be seen several times: its cotangents add up.
+                // A view may show an element several times; its cotangents add up.
                 let n = x.size();
                 let wide = if i32::try_from(n).is_ok() { Dtype::Int32 } else { Dtype::Int64 };
                 let positions = Array::arange(0.0, n as f64, 1.0, wide)?;
@@ -314,7 +313,7 @@ impl Rules for View {
         let shape = batching::batched_shape(v);
         let a = match self {
             View::Broadcast => {
-                // New axes come between the mapped one and the operand's.
+                // The new axes come between the mapped axis and the operand's own.
                 let mut aligned = Shape::from_elem(1, shape.len());
                 aligned[0] = v.size;
                 let own = &a.shape()[1..];
@@ -376,15 +375,15 @@ fn refit_slice(r: &Refit<'_>, start: &[usize], step: &[isize]) -> Result<Fitted>
     Ok(Fitted { op: view.into(), ..r.same(shape)? })
 }
 
-/// Strides of the same memory under another dtype; `None` where the last axis does
-/// not lie as that needs.
+/// Strides of the same memory under another dtype. `None` if the layout of the last axis does not allow it.
 fn retyped(input: &Value, from: &[usize], [before, after]: [Dtype; 2]) -> Option<Strides> {
     let (b, a) = (before.size() as isize, after.size() as isize);
     let mut strides = input.strides.clone();
     if b == a {
         return Some(strides);
     }
-    // Elements of the last axis must be neighbours; other steps whole new elements.
+    // Elements of the last axis must be contiguous. The strides of other axes must be multiples of the new element
+    // size.
     let last = from.len().checked_sub(1)?;
     if from[last] != 1 && strides[last] != 1 && !from.contains(&0) {
         return None;
@@ -401,7 +400,8 @@ fn retyped(input: &Value, from: &[usize], [before, after]: [Dtype; 2]) -> Option
     input.buffer.is_aligned(input.offset, a as usize).then_some(strides)
 }
 
-/// Returns true for the shape of the same bytes under another dtype. Bytes that may be anything are no bools.
+/// Returns true if `to` is the shape of the same bytes under another dtype. bool is excluded for bytes other than 0 and
+/// 1.
 fn is_retyped(from: &[usize], before: Dtype, to: &[usize], after: Dtype) -> bool {
     let packed = before.is_packed() || after.is_packed();
     let (b, a) = (before.size(), after.size());
@@ -414,8 +414,8 @@ fn is_retyped(from: &[usize], before: Dtype, to: &[usize], after: Dtype) -> bool
     !packed && after != Dtype::Bool && fits
 }
 
-/// Returns true for the shape of a slice, whose numbers are as [`slice_view`](crate::ops::shape::slice::slice_view) leaves
-/// them.
+/// Returns true if `to` is the shape of a slice whose numbers are in the form that
+/// [`slice_view`](crate::ops::shape::slice::slice_view) returns.
 fn is_slice(from: &[usize], to: &[usize], start: &[usize], step: &[isize]) -> bool {
     let inside = |i: usize| match to[i] {
         0 => start[i] == 0 && step[i] == 1,
@@ -443,7 +443,7 @@ fn is_diagonal(from: &[usize], to: &[usize], offset: isize, [a, b]: [usize; 2]) 
         && rest.chain([diagonal_len(*rows, *columns, offset)]).eq(to.iter().copied())
 }
 
-/// Returns true if strides over `size` elements stay inside. Those that lead nowhere are 0.
+/// Returns true if strides over `size` elements stay inside. Strides that are never applied must be 0.
 fn is_inside(size: usize, to: &[usize], strides: &[isize], offset: usize) -> bool {
     let idle = to.contains(&0);
     let fits = || {
@@ -457,13 +457,12 @@ fn is_inside(size: usize, to: &[usize], strides: &[isize], offset: usize) -> boo
         && (idle || fits() == Some(true))
 }
 
-/// Strides under which the elements of one shape are those of another in the same
-/// order, if there are any.
+/// Strides with which the elements of one shape, in the same order, have another shape, if such strides exist.
 fn reshaped(from: &[usize], strides: &[isize], to: &[usize]) -> Option<Strides> {
     if from.contains(&0) {
         return Some(shape::contiguous_strides(to));
     }
-    // Merge runs of axes that lie without gaps, then cut each run anew.
+    // Merge runs of axes that lie without gaps, then split each run into the new axes.
     let mut runs: SmallVec<[(usize, isize); 4]> = SmallVec::new();
     for (&n, &s) in from.iter().zip(strides) {
         if n == 1 {

@@ -1,10 +1,10 @@
-//! Sorting.
+//! Decompositions of sorting.
 
 use crate::ops::rules::decomposition::{Candidates, Decompose, wider};
 use crate::{dtype::Dtype, ops::sort::Sort};
 
-/// Candidates for a sort: in a wider dtype, which keeps the order, or by the indices. What is sorted
-/// is partitioned, too.
+/// Candidates for a sort: in a wider dtype, which keeps the order, or by the indices. A sorted array is a valid
+/// partition, so they serve partitions too.
 pub(crate) fn candidates(of: &Sort, d: &Decompose<'_>, candidates: &mut Candidates) {
     let x = &d.inputs[0];
     if of.kth.is_some() {

@@ -24,7 +24,7 @@ impl Array {
         kth: Option<isize>,
     ) -> Result<Array> {
         let of = |axis: usize, a: &Array| {
-            // Checked before, by `check_kth`.
+            // `check_kth` has already checked the range.
             let kth = kth.map(|k| k.rem_euclid(a.shape()[axis] as isize) as usize);
             Sort { arg, axis, kth }.of(a).placed()
         };
@@ -84,9 +84,8 @@ impl Array {
         )
     }
 
-    /// Returns the elements along `axis` in an order in which element `kth` is the one that
-    /// [`Array::sort`] puts there, none before it is larger, and none behind it is smaller. A
-    /// negative `kth` counts from the end.
+    /// Returns the elements along `axis` in a partitioned order: element `kth` is the one that [`Array::sort`] puts
+    /// there, no element before it is larger, and no element after it is smaller. A negative `kth` counts from the end.
     ///
     /// # Errors
     /// [`crate::Error::Index`] for an axis out of range, [`crate::Error::Value`] for `kth` out of range.
@@ -128,7 +127,7 @@ impl Array {
         );
         let (first, k) = (n - k as usize, k as usize);
         let sort = Sort { arg: false, axis: at, kth: None };
-        // The largest are parted from the others, and sorted alone, where they are few.
+        // If the largest elements are few, partition them off and sort only them.
         if k > n / 2 || k == 0 {
             return slice_axis(&sort.of(&a), at, first, k);
         }
@@ -138,8 +137,8 @@ impl Array {
 }
 
 attributes! {
-    /// Sorts along an axis, or gives the indices that do; with `kth` only as far as to have the
-    /// element of that rank in its place.
+    /// Sorts along an axis, or returns the indices that sort it. With `kth`, it sorts only until the element of that
+    /// rank is in its place.
     #[derive(Clone, Debug)]
     pub(crate) struct Sort {
         pub arg: bool,
@@ -155,16 +154,16 @@ impl Sort {
         Array::of(self, &[a], Shape::from_slice(a.shape()), dtype)
     }
 
-    /// The indices that sort.
+    /// The indices that sort `x`.
     pub fn order(&self, x: &Array) -> Array {
         Sort { arg: true, axis: self.axis, kth: None }.of(x)
     }
 }
 
-/// Elements of a lane that belong together: those at the first indices of a result, and those at
-/// the second ones of the operand.
+/// Corresponding elements of a lane: those at the first indices of a result are those at the second indices of the
+/// operand.
 fn moves(sort: &Sort, x: &Array, output: &Array) -> (Option<Array>, Array) {
-    // A partition has its elements in an order of its own.
+    // A partition leaves its elements in an unspecified order.
     let to = sort.kth.map(|_| sort.order(output));
     (to, sort.order(x))
 }

@@ -1,4 +1,4 @@
-//! Positions in sorted arrays, and positions of elements that are not zero.
+//! Positions in sorted arrays, and positions of nonzero elements.
 
 use crate::error::{Result, bail, ensure};
 use crate::ops::rules::{batching::all_batched, builders::flat};
@@ -10,13 +10,13 @@ use crate::shape::{self, Shape, Show};
 use crate::{array::Array, backend::Exec, dtype::Dtype, node::Value, placement::follow};
 use ultramarine_abi::schema::{SearchAttrs, op};
 
-/// Side of equal elements on which a value is inserted; see [`Array::searchsorted`].
+/// The side of equal elements on which a value is inserted; see [`Array::searchsorted`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Side {
     /// Before them: the number of elements that are less than the value.
     #[default]
     Left,
-    /// Behind them: the number of elements that are less than the value or equal to it.
+    /// After them: the number of elements that are less than or equal to the value.
     Right,
 }
 
@@ -116,11 +116,11 @@ impl Array {
 }
 
 attributes! {
-    /// Positions of values in sorted rows. Operands of one dtype: rows `(b..., n)`, and values, whose
-    /// first axes are `b...`.
+    /// Positions of values in sorted rows. The operands have one dtype: rows `(b..., n)`, and values whose first axes
+    /// are `b...`.
     #[derive(Clone, Debug)]
     pub(crate) struct SearchSorted {
-        /// Values go behind the elements that equal them.
+        /// Inserts values after the elements that equal them.
         right: bool,
     }
 }
@@ -139,10 +139,10 @@ impl SearchSorted {
         let mut line = Shape::from_slice(&values.shape()[..axis]);
         line.push(shape::size(&values.shape()[axis..]));
         let flat = values.reshape(&line)?;
-        // Twice the length must fit.
+        // The index dtype must hold twice the length.
         let index = if n < 1 << 31 { Dtype::Uint32 } else { Dtype::Int64 };
         let number = |v: usize| Array::scalar(v as i64).astype(index);
-        // How many elements are known to come before each value.
+        // The number of elements known so far to come before each value.
         let mut passed = Array::zeros(&line, index)?;
         let mut step = n.checked_ilog2().map_or(0, |bits| 1usize << bits);
         while step > 0 {
@@ -161,7 +161,7 @@ impl SearchSorted {
     }
 }
 
-/// True if sorting puts `a` before `b`: NaN comes last.
+/// True if sorting puts `a` before `b`. NaN comes last.
 fn before(a: &Array, b: &Array) -> Result<Array> {
     let less = a.less(b)?;
     if !a.dtype().is_inexact() {
@@ -211,21 +211,21 @@ impl Rules for SearchSorted {
             let operands = all_batched(v)?;
             return Ok((self.of(&operands[0], &operands[1])?, Some(0)));
         };
-        // Rows of all: the mapped axis is one of the values' own.
+        // The rows are shared by all: the mapped axis becomes an axis of the values.
         let to = at.max(v.inputs[0].ndim() - 1);
         let values = v.inputs[1].moveaxis(at as isize, to as isize)?;
         Ok((self.of(&v.inputs[0], &values)?, Some(to)))
     }
 }
 
-/// The positions of the `true` ones among `hit`, whose running count is `rank`, in order; then `n`
+/// The positions of the true elements of `hit`, whose running count is `rank`, in order. They are followed by `n`,
 /// until there are as many as elements.
 pub(crate) fn packed(hit: &Array, rank: &Array, n: usize, dtype: Dtype) -> Result<Array> {
     if n == 0 {
         return Array::zeros(&[0], dtype);
     }
     let number = |v: usize| Array::scalar(v as i64).astype(dtype);
-    // Values without a match go to a place behind the others.
+    // Values without a match go to an extra position after the others.
     let place = where_(hit, &rank.astype(dtype).subtract(number(1))?, number(n))?;
     let from = Array::arange(0.0, n as f64, 1.0, dtype)?;
     let none = number(n).broadcast_to(&[n + 1])?;

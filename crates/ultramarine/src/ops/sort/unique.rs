@@ -1,4 +1,4 @@
-//! The elements without their repetitions.
+//! The distinct elements of an array.
 
 use crate::error::{Result, bail};
 use crate::ops::{rules::builders::flat, select::where_, sort::search::packed};
@@ -10,22 +10,22 @@ use crate::{array::Array, dtype::Dtype, placement::follow};
 pub struct Unique {
     /// The elements in ascending order, each once.
     pub values: Array,
-    /// Where each occurs first in the flattened array: uint32.
+    /// The position of each value's first occurrence in the flattened array: uint32.
     pub index: Array,
-    /// The place among `values` of each element of the array, in its shape: uint32.
+    /// The position in `values` of each element of the array, in the array's shape: uint32.
     pub inverse: Array,
-    /// How often each occurs: int32.
+    /// The number of occurrences of each value: int32.
     pub counts: Array,
 }
 
-/// The flattened array in order.
+/// The flattened array in sorted order.
 struct Ordered {
     flat: Array,
-    /// Indices that sort.
+    /// Indices that sort the array.
     order: Array,
     /// True if an element differs from the one before it.
     new: Array,
-    /// How many different elements there are up to each: int32.
+    /// The number of distinct elements up to each element: int32.
     rank: Array,
 }
 
@@ -58,7 +58,7 @@ impl Ordered {
             let counts = none.astype(Dtype::Int32);
             return Ok(Unique { values, index: none, inverse, counts });
         }
-        // Where each begins in the sorted array; n for those that there are not.
+        // Position in the sorted array at which each value begins; n for values that do not exist.
         let end = Array::scalar(n as u32);
         let starts = packed(&self.new, &self.rank, n, Dtype::Uint32)?;
         let begin = |from: usize| -> Result<Array> {
@@ -89,10 +89,10 @@ impl Ordered {
 impl Array {
     /// Returns the first `size` different elements of the flattened array, in ascending order.
     ///
-    /// The given size lets the result stay lazy. If there are more different elements, the largest
-    /// are left out, and have `size - 1` in `inverse`. If there are fewer, the rest of `values` is
-    /// `fill` (`None`: the smallest element), and of `counts` 0. NaN differs from NaN. Derivatives
-    /// of `values` go to the first occurrence of each.
+    /// Because the size is given, the result can stay lazy. If there are more distinct elements, the largest are left
+    /// out, and have `size - 1` in `inverse`. If there are fewer, the rest of `values` is `fill` (`None`: the smallest
+    /// element), and the rest of `counts` is 0. NaN differs from NaN. Derivatives of `values` go to the first
+    /// occurrence of each value.
     ///
     /// ```
     /// use ultramarine::Array;
@@ -105,8 +105,8 @@ impl Array {
     /// ```
     ///
     /// # Errors
-    /// [`crate::Error::Value`] for a `fill` of more or less than one element, or none where the array is
-    /// empty and `size` is not 0.
+    /// [`crate::Error::Value`] for a `fill` that does not have exactly one element, or if `fill` is `None`, the array
+    /// is empty and `size` is not 0.
     pub fn unique(&self, size: usize, fill: Option<&Array>) -> Result<Unique> {
         const OP: &str = "unique";
         self.computable(OP)?;

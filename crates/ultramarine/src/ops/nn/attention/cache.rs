@@ -1,8 +1,8 @@
-//! Attention to the first keys of a cache, as attention to the whole of it with lengths.
+//! Runs attention to the first keys of a cache as attention to the whole cache with lengths.
 //!
-//! A language model writes the keys of a token into a cache, and attends to a slice of it that is longer at each step. An
-//! operation on the cache itself has the same sizes at each step, and the length is a constant: such evaluations repeat,
-//! and a backend that records commands has the whole step as one recording.
+//! A language model writes the keys of a token into a cache, and attends to a slice of the cache that is longer at each
+//! step. An operation on the cache itself has the same sizes at each step, and the length is a constant. Such
+//! evaluations repeat, so a backend that records commands replays the whole step as one recording.
 
 use crate::array::Array;
 use crate::backend::DeviceState;
@@ -15,17 +15,17 @@ use crate::ops::shape::view::View;
 use crate::scalar::Scalar;
 use crate::shape::Shape;
 
-/// Most queries of a step.
+/// Largest number of queries that counts as a step.
 const MOST_QUERIES: usize = 16;
 
-/// Keys and values as a cache has them, and the number of keys that count, of each batch.
+/// The whole caches of keys and values, and the number of valid keys of each batch.
 pub(super) struct Cached {
     pub keys: Array,
     pub values: Array,
     pub lengths: Array,
 }
 
-/// The caches that keys and values are the first ones of.
+/// The caches whose first elements the given keys and values are.
 pub(super) fn cached(q: &Array, keys: &Array, values: &Array) -> Option<Cached> {
     let ([batch, _, queries, _], length) = (super::four(q), keys.shape()[2]);
     if queries > MOST_QUERIES || queries > length || !repeats(keys) {
@@ -40,7 +40,7 @@ pub(super) fn cached(q: &Array, keys: &Array, values: &Array) -> Option<Cached> 
     Some(Cached { keys: whole_keys, values: whole_values, lengths })
 }
 
-/// Returns true for arrays on a device that records commands, outside of traces, which have graphs of their own.
+/// Returns true for arrays on a device that records commands, outside of traces. (Traces have graphs of their own.)
 pub(crate) fn repeats(a: &Array) -> bool {
     let records = |device: &'static DeviceState| device.records();
     !Tracing::active()
@@ -48,7 +48,7 @@ pub(crate) fn repeats(a: &Array) -> bool {
         && devices::get(a.node().place.stream.device).is_ok_and(records)
 }
 
-/// The array that a lazy slice is the front of, along axis 2 of 4.
+/// The array of which `part` is a lazy slice from the front, along axis 2 of 4.
 fn whole(part: &Array) -> Option<Array> {
     let node = part.node();
     let Some(View::Slice { start, step }) = node.op.get::<View>() else { return None };

@@ -10,18 +10,19 @@ use crate::ops::shape::axes::KeepDims;
 use crate::{dtype::Dtype, scalar::Scalar};
 use ultramarine_abi::schema::{binary, unary};
 
-/// The lowest finite number of the array's dtype: the score of a masked key, so that rows without a key stay finite.
+/// The lowest finite number of the array's dtype. It is the score of a masked key, so that rows without any key stay
+/// finite.
 fn lowest(a: &Array) -> Array {
     like(a, crate::finfo(a.dtype()).map_or(f64::MIN, |info| info.min))
 }
 
 impl Attention {
-    /// The scores `(batch, heads, queries, keys)` in the dtype that they are computed in.
+    /// The scores `(batch, heads, queries, keys)`, in the dtype of the computation.
     fn scores(&self, q: &Array, k: &Array, extra: &Extra<'_>) -> Result<Array> {
         let ([b, n, t, d], [_, heads, s, _]) = (four(q), four(k));
         let inner = compute_dtype(q.dtype());
         let (q, k) = (q.astype(inner), k.astype(inner));
-        // The query heads of a key head are more rows of one product.
+        // Query heads that share a key head become additional rows of one product.
         let rows = times(&q, &like(&q, self.scale))?.reshape(&[b, heads, n / heads * t, d])?;
         let scores = rows.matmul(&k.swapaxes(2, 3)?)?.reshape(&[b, n, t, s])?;
         let mut scores = match extra.mask {
@@ -38,7 +39,7 @@ impl Attention {
         Ok(scores)
     }
 
-    /// The keys that positions let queries see; `None`: all.
+    /// The keys that queries may see according to their positions; `None`: all keys.
     fn seen(&self, t: usize, s: usize, extra: &Extra<'_>) -> Result<Option<Array>> {
         let keys = Array::arange(0.0, s as f64, 1.0, Dtype::Int64)?;
         let lengths = extra.lengths.map(|a| a.astype(Dtype::Int64).reshape(&[a.size(), 1, 1, 1]));
@@ -64,7 +65,7 @@ impl Attention {
         let ([q, k, v], extra) = self.parts(operands);
         let ([b, n, t, _], [_, heads, s, e]) = (four(q), four(v));
         let scores = self.scores(q, k, &extra)?;
-        // The shift has no influence on the result, and so no derivative.
+        // The shift does not influence the result, so no derivative flows through it.
         let mut top = scores.max(KeepDims(-1))?;
         let inner = scores.dtype();
         let sinks = extra.sinks.map(|a| a.astype(inner).reshape(&[b, n, 1, 1])).transpose()?;
@@ -85,7 +86,8 @@ impl Attention {
         Ok(vec![result, logarithms])
     }
 
-    /// The weights of the softmax, from the logarithms of its sums, and the gradient by the scores.
+    /// The weights of the softmax, computed from the logarithms of its sums, and the gradient with respect to the
+    /// scores.
     pub(super) fn slopes(
         &self,
         operands: [&Array; 3],
@@ -99,7 +101,7 @@ impl Attention {
         let column = |a: &Array| a.astype(inner).reshape(&[b, n, t, 1]);
         let (logarithms, delta) = (column(logarithms)?, column(delta)?);
         let lowest = lowest(&scores);
-        // Queries all of whose keys are masked weigh them equally.
+        // Queries whose keys are all masked give all keys the same weight.
         let masked = bin(binary::LESS_EQUAL, &logarithms, &lowest)?;
         let zero = Array::scalar(Scalar::from_f64(inner, 0.0));
         let shift = where_(&masked, &zero, &logarithms)?;
@@ -114,7 +116,7 @@ impl Attention {
 }
 
 impl AttentionGradient {
-    /// The gradients by queries, keys and values.
+    /// The gradients with respect to queries, keys and values.
     pub fn composed(&self, operands: &[Array]) -> Result<Vec<Array>> {
         let ([q, k, v], given, extra) = self.parts(operands);
         let ([b, n, t, d], [_, heads, s, e]) = (four(q), four(v));

@@ -1,7 +1,7 @@
 //! Scaled dot-product attention: [`crate::fast::scaled_dot_product_attention`].
 //!
-//! `rules` has the operation and its gradient, `compose` what both are made of where there is no kernel; `cache` finds the
-//! cache that keys and values are a part of.
+//! `rules` has the operation and its gradient. `compose` builds both from simpler operations for devices without a
+//! kernel. `cache` finds the cache that contains the keys and values.
 
 mod cache;
 mod compose;
@@ -19,7 +19,7 @@ use smallvec::{SmallVec, smallvec};
 
 const NAME: &str = "scaled_dot_product_attention";
 
-/// The keys that a query of [`scaled_dot_product_attention`] attends to.
+/// The keys to which a query of [`scaled_dot_product_attention`] attends.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum AttentionMask<'a> {
     /// Every key.
@@ -32,7 +32,7 @@ pub enum AttentionMask<'a> {
     Array(&'a Array),
 }
 
-/// The promoted dtype of the operands, once their shapes fit.
+/// Checks the shapes of the operands; returns their promoted dtype.
 fn checked(
     q: &Array,
     k: &Array,
@@ -205,7 +205,7 @@ pub fn has_attention_kernel(
 
 type Operands = SmallVec<[Array; 6]>;
 
-/// The result, and if an operation makes it, that and its operands.
+/// The result, and if it comes from an attention operation, that operation and its operands.
 fn built(
     [q, k, v]: [&Array; 3],
     scale: f64,
@@ -244,7 +244,7 @@ fn built(
     }
     let (rules, operands) = with_operands([&q, &k, &v], scale, (mask, sinks, lengths))?;
     if d == 0 {
-        // Kernels see no empty operands.
+        // Kernels are not called with empty operands.
         let mut both = rules.composed(&operands)?;
         return Ok((both.swap_remove(0), None));
     }
@@ -280,7 +280,7 @@ fn with_operands(
     Ok((rules, operands))
 }
 
-/// Checks the numbers of keys.
+/// Checks `lengths`, the numbers of keys.
 fn counts(lengths: &Array, q: &Array) -> Result<()> {
     lengths.computable(NAME)?;
     if !lengths.dtype().is_integer() {
@@ -300,7 +300,7 @@ fn counts(lengths: &Array, q: &Array) -> Result<()> {
     Ok(())
 }
 
-/// The sizes of an operand.
+/// The four sizes of an operand.
 fn four(a: &Array) -> [usize; 4] {
     [0, 1, 2, 3].map(|i| a.shape()[i])
 }

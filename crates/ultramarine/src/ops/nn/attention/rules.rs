@@ -13,9 +13,10 @@ use smallvec::{SmallVec, smallvec};
 use ultramarine_abi::schema::{AttentionAttrs, binary, op, unary};
 
 attributes! {
-    /// Attention. Operands: queries `(batch, heads, queries, size)`, keys, values, and where the attributes say so a mask
-    /// `(batch, heads, queries, keys)` of bools or of the operands' dtype, sinks `(batch, heads)`, and lengths `(batch)`
-    /// of int32. Results: that of attention, and the logarithms of the softmax's sums `(batch, heads, queries)`.
+    /// Attention. The operands are queries `(batch, heads, queries, size)`, keys, values, and depending on the
+    /// attributes a mask `(batch, heads, queries, keys)` of bools or of the operands' dtype, sinks `(batch, heads)`,
+    /// and lengths `(batch)` of int32. The results are that of attention, and the logarithms of the softmax's sums
+    /// `(batch, heads, queries)`.
     #[derive(Clone, Copy, Debug)]
     pub(crate) struct Attention {
         pub scale: f64,
@@ -27,15 +28,16 @@ attributes! {
 }
 
 attributes! {
-    /// The gradients of an attention by queries, keys and values. Operands: these three, a cotangent of the result, the
-    /// logarithms, delta, and where the attributes say so mask and lengths. The sinks are in the logarithms.
+    /// The gradients of attention with respect to queries, keys and values. The operands are these three, a cotangent
+    /// of the result, the logarithms, delta, and depending on the attributes mask and lengths. The logarithms already
+    /// include the sinks.
     #[derive(Clone, Copy, Debug)]
     pub(crate) struct AttentionGradient {
         pub of: Attention,
     }
 }
 
-/// The operands that may be absent.
+/// The optional operands.
 #[derive(Clone, Copy)]
 pub(super) struct Extra<'a> {
     pub mask: Option<&'a Array>,
@@ -85,13 +87,14 @@ impl Attention {
         )
     }
 
-    /// The operands that may be absent and are there, by the names of the contract's table.
+    /// The optional operands that are present, named as in the contract's table.
     fn names(&self, sinks: bool) -> SmallVec<[&'static str; 3]> {
         let all = [(self.mask, "mask"), (sinks, "sinks"), (self.lengths, "lengths")];
         all.into_iter().filter(|(there, _)| *there).map(|(_, name)| name).collect()
     }
 
-    /// The shapes of queries and values, if those of queries, keys, values and the operands from `first` on fit each other.
+    /// The shapes of queries and values, if the shapes of queries, keys, values and the operands from `first` on are
+    /// compatible.
     fn admitted<'a>(
         &self,
         node: &Draft<'a>,
@@ -126,7 +129,7 @@ impl Attention {
         [Scalar::from_f64(Dtype::Float64, self.scale)]
     }
 
-    /// The gradients by the mask and the sinks, where they are wanted.
+    /// The gradients with respect to the mask and the sinks, where they are wanted.
     fn others(
         &self,
         operands: &[Array],
@@ -138,7 +141,7 @@ impl Attention {
         let mut found = Vec::new();
         if let Some(mask) = extra.mask {
             let wanted = rest.next() == Some(true) && mask.dtype() != Dtype::Bool;
-            // It has the scores' size, as they have.
+            // The gradient of the mask has the size of the scores, so compute the slopes only if it is wanted.
             let slopes = wanted.then(|| self.slopes(first, &extra, given)).transpose()?;
             found.push(slopes.map(|[_, slopes]| slopes.astype(mask.dtype())));
         }
@@ -224,7 +227,7 @@ impl MultiOutputRules for Attention {
 }
 
 impl AttentionGradient {
-    /// Queries, keys and values; the cotangent, logarithms and delta; and the others.
+    /// Splits the operands: queries, keys and values; the cotangent, logarithms and delta; and the optional ones.
     pub(super) fn parts<'a>(
         &self,
         operands: &'a [Array],

@@ -1,4 +1,4 @@
-//! Cross entropy and its gradient by ordinary operations.
+//! Cross entropy and its gradient, composed of ordinary operations.
 
 use super::rules::{CrossEntropy, CrossEntropyGradient};
 use crate::array::Array;
@@ -12,7 +12,7 @@ use crate::ops::shape::axes::KeepDims;
 use ultramarine_abi::schema::{binary, unary};
 
 impl CrossEntropy {
-    /// Losses and logarithms.
+    /// Losses and logarithms of the sums.
     pub(super) fn composed(self, operands: &[Array]) -> Result<Vec<Array>> {
         let [logits, targets] = operands else { unreachable!("two operands") };
         let inner = compute_dtype(logits.dtype());
@@ -20,8 +20,8 @@ impl CrossEntropy {
         let total = if inner == logits.dtype() {
             logits.logsumexp(KeepDims(-1))?
         } else {
-            // The cast of a half is part of the pass that sums: there is no float32 copy of the logits.
-            // The shift has no influence on the result, and so no derivative.
+            // The cast of float16 or bfloat16 is part of the pass that sums, so there is no float32 copy of the logits.
+            // The shift does not influence the result, so no derivative flows through it.
             let top = shift(logits, &[-1])?.stop_gradient();
             composed_logsumexp(logits, &top, &[-1], inner)?
         };
@@ -31,7 +31,7 @@ impl CrossEntropy {
 }
 
 impl CrossEntropyGradient {
-    /// The gradient by the logits.
+    /// The gradient with respect to the logits.
     pub(super) fn composed(self, operands: &[Array]) -> Result<Vec<Array>> {
         let [logits, targets, logarithms, cotangent] = operands else {
             unreachable!("four operands")
@@ -49,7 +49,7 @@ pub(super) fn weights(logits: &Array, logarithms: &Array) -> Result<Array> {
     Ok(un(unary::EXP, &bin(binary::SUBTRACT, &inner, &with_axis(logarithms, 1)?)?))
 }
 
-/// True at each row's target, `(rows, classes)`.
+/// True at the target class of each row, `(rows, classes)`.
 fn is_target(targets: &Array, classes: usize) -> Result<Array> {
     let targets = with_axis(targets, 1)?;
     let last = like(&targets, classes as f64 - 1.0);

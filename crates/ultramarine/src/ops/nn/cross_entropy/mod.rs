@@ -18,8 +18,8 @@ const NAME: &str = "cross_entropy";
 /// negative ones count from the end. Sums of float16 and bfloat16 are computed in float32.
 ///
 /// # Errors
-/// [`Error::Value`] for logits that have no axis, no class or no floating dtype, and for targets that are no integers or of another
-/// shape.
+/// [`Error::Value`] for logits without an axis, without a class or without a floating dtype, and for targets that are
+/// not integers or have another shape.
 ///
 /// # Examples
 /// ```

@@ -1,4 +1,4 @@
-//! The operation of cross entropy, and that of its gradient.
+//! The operation of cross entropy, and the operation of its gradient.
 
 use super::compose::weights;
 use crate::array::Array;
@@ -15,15 +15,16 @@ use smallvec::smallvec;
 use ultramarine_abi::schema::{NoAttrs, binary, op};
 
 attributes! {
-    /// Cross entropy. Operands: logits `(rows, classes)`, of a class at least, and targets `(rows)` of int32. Results: the losses and
-    /// the logarithms of the sums of exponentials, `(rows)`, in float32 (float64 for float64).
+    /// Cross entropy. The operands are logits `(rows, classes)`, with at least one class, and targets `(rows)` of
+    /// int32. The results are the losses and the logarithms of the sums of exponentials, `(rows)`, in float32 (float64
+    /// for float64).
     #[derive(Clone, Copy, Debug)]
     pub(crate) struct CrossEntropy;
 }
 
 attributes! {
-    /// The gradient of a cross entropy by its logits. Operands: these, the targets, the logarithms and a cotangent of the
-    /// losses.
+    /// The gradient of a cross entropy with respect to its logits. The operands are the logits, the targets, the
+    /// logarithms and a cotangent of the losses.
     #[derive(Clone, Copy, Debug)]
     pub(crate) struct CrossEntropyGradient;
 }
@@ -78,7 +79,7 @@ impl MultiOutputRules for CrossEntropy {
         let of_losses = v.cotangents[0]
             .as_ref()
             .map(|cotangent| CrossEntropyGradient.of([logits, targets, logarithms, cotangent]));
-        // Of a gradient's own gradient.
+        // Only the gradient's own gradient has a cotangent for the logarithms.
         let of_logarithms = v.cotangents[1].as_ref().map(|cotangent| {
             let slopes = times(&weights(logits, logarithms)?, &with_axis(cotangent, 1)?)?;
             Ok(slopes.astype(logits.dtype()))

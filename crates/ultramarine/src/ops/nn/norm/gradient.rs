@@ -15,18 +15,19 @@ use smallvec::{SmallVec, smallvec};
 use ultramarine_abi::schema::{NormGradientAttrs, op};
 
 attributes! {
-    /// The gradient of a norm of rows. Operands: x and a cotangent `(rows, n)`, and a weight `(n)` if there is one. Results: the
-    /// gradients by x `(rows, n)`, weight `(n)` and, if it is centered, bias `(n)`.
+    /// The gradient of a norm of rows. The operands are x and a cotangent `(rows, n)`, and a weight `(n)` if there is
+    /// one. The results are the gradients with respect to x `(rows, n)`, weight `(n)` and, if the norm is centered,
+    /// bias `(n)`.
     #[derive(Clone, Copy, Debug)]
     pub(crate) struct NormGradient {
         norm: LayerNorm,
-        /// Gradients by weight and bias are wanted.
+        /// Set if the gradients with respect to weight and bias are wanted.
         parameters: bool,
     }
 }
 
 impl NormGradient {
-    /// The gradients by x, weight and bias, in their shapes.
+    /// The gradients with respect to x, weight and bias, in their shapes.
     pub fn of(
         norm: LayerNorm,
         x: &Array,
@@ -55,7 +56,8 @@ impl NormGradient {
         all
     }
 
-    /// The same by ordinary operations, of rows behind any leading axes, each of which has a weight of its own or not.
+    /// The same gradients, computed by ordinary operations. Rows may follow any leading axes, and each row may have a
+    /// weight of its own.
     fn composed(self, operands: &[Array]) -> Result<Vec<Array>> {
         let (x, dtype) = (&operands[0], operands[0].dtype());
         let normal = self.norm.normal(dtype, x)?;

@@ -1,4 +1,4 @@
-//! Norms of the last axis: [`crate::fast::rms_norm`] and [`crate::fast::layer_norm`].
+//! Norms over the last axis: [`crate::fast::rms_norm`] and [`crate::fast::layer_norm`].
 
 pub(crate) mod gradient;
 
@@ -42,7 +42,7 @@ fn checked(of: &'static str, x: &Array, parameters: [(&str, Option<&Array>); 2])
             p.size()
         );
     }
-    // A bias without a weight does not count.
+    // Without a weight, the bias does not influence the dtype.
     let [(_, weight), (_, bias)] = parameters;
     let mut dtype = x.dtype();
     if let Some(weight) = weight {
@@ -61,9 +61,9 @@ fn checked(of: &'static str, x: &Array, parameters: [(&str, Option<&Array>); 2])
     }
 }
 
-/// Returns `x / sqrt(mean(x^2) + eps) * weight`, with the mean over the last axis. `x` is `(...,
-/// n)`, the weight `(n)`; `None` counts as ones. The result has the promoted dtype; sums of float16
-/// and bfloat16 are computed in float32.
+/// Returns `x / sqrt(mean(x^2) + eps) * weight`, with the mean over the last axis. `x` is `(..., n)`, the weight `(n)`;
+/// without a weight, ones are used. The result has the promoted dtype; sums of float16 and bfloat16 are computed in
+/// float32.
 ///
 /// ```
 /// use ultramarine::{Array, fast::rms_norm};
@@ -85,7 +85,7 @@ pub fn rms_norm(x: &Array, weight: Option<&Array>, eps: f64) -> Result<Array> {
 /// change the dtype. Sums of float16 and bfloat16 are computed in float32.
 ///
 /// # Errors
-/// As [`rms_norm`], for the bias, too.
+/// As [`rms_norm`]; the conditions for the weight apply to the bias too.
 pub fn layer_norm(
     x: &Array,
     weight: Option<&Array>,
@@ -97,11 +97,12 @@ pub fn layer_norm(
 }
 
 attributes! {
-    /// A norm of x, times a weight, plus a bias. The operands are x, in the dtype of the result or an integer one, and those of weight
-    /// and bias that there are, in the result's dtype: of the last axis alone, or of the result's shape.
+    /// A norm of x, times a weight, plus a bias. The operands are x, and the weight and the bias if they are given. x
+    /// has the dtype of the result or an integer dtype. Weight and bias have the result's dtype, and the shape of the
+    /// last axis alone or of the result.
     #[derive(Clone, Copy, Debug)]
     pub(crate) struct LayerNorm {
-        /// Distances from the mean are taken.
+        /// Set if the mean is subtracted.
         centered: bool,
         weight: bool,
         bias: bool,
@@ -109,7 +110,7 @@ attributes! {
     }
 }
 
-/// A parameter in the shape of x. A constant stays one element, or one row, in memory.
+/// A parameter in the shape of x. A constant stays one element in memory, and a parameter stays one row.
 fn spread(parameter: &Array, x: &Array) -> Result<Array> {
     Ok(broadcast_with(parameter, x.shape(), &[x])?.into_owned())
 }
@@ -118,7 +119,7 @@ fn mean(a: &Array) -> Result<Array> {
     a.mean(KeepDims(-1))
 }
 
-/// The sum over all axes but the last.
+/// The sum over all axes except the last.
 fn sum_rows(a: &Array) -> Result<Array> {
     let axes: SmallVec<[isize; 4]> = (0..a.ndim() as isize - 1).collect();
     a.sum(&axes[..])
@@ -132,7 +133,7 @@ impl LayerNorm {
         x: &Array,
         [weight, bias]: [Option<&Array>; 2],
     ) -> Result<Array> {
-        // An integer stays one: a half may not hold it.
+        // Keep an integer x as it is, because float16 or bfloat16 may not hold it.
         let x = if x.dtype().is_floating() { x.astype(dtype) } else { x.clone() };
         let mut operands: SmallVec<[Array; 3]> = SmallVec::from_elem(x.clone(), 1);
         for parameter in [weight, bias].into_iter().flatten() {
@@ -151,14 +152,15 @@ impl LayerNorm {
         if self.centered { op::LAYER_NORM } else { op::RMS_NORM }
     }
 
-    /// The weight and the bias among what belongs to all operands.
+    /// The weight and the bias from a list with an entry for each operand.
     fn parameters<T>(self, all: &[T]) -> (Option<&T>, Option<&T>) {
         let weight = if self.weight { all.get(1) } else { None };
         let bias = if self.bias { all.get(1 + self.weight as usize) } else { None };
         (weight, bias)
     }
 
-    /// The normalised values before the weight, and the factor that made them, both in [`compute_dtype`] of the dtype.
+    /// The normalised values before the weight, and the factor that scaled them, both in [`compute_dtype`] of the
+    /// dtype.
     fn normal(self, dtype: Dtype, x: &Array) -> Result<(Array, Array)> {
         let mut x = x.astype(compute_dtype(dtype));
         if self.centered {
@@ -169,7 +171,8 @@ impl LayerNorm {
         Ok((times(&x, &scale)?, scale))
     }
 
-    /// The derivative of [`Self::normal`], which is symmetric, of a tangent or a cotangent of the same dtype.
+    /// Applies the derivative of [`Self::normal`] to a tangent or a cotangent of the same dtype; the derivative is
+    /// symmetric.
     fn jacobian_product(self, (y, scale): &(Array, Array), t: &Array) -> Result<Array> {
         let mut out = bin(binary::SUBTRACT, t, &times(y, &mean(&times(t, y)?)?)?)?;
         if self.centered {
@@ -216,7 +219,7 @@ impl Rules for LayerNorm {
             && rest.iter().all(fits)
     }
 
-    /// Kernels have a weight always and, if it is centered, a bias.
+    /// Kernels always take a weight and, if the norm is centered, a bias.
     fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
         let spread = |i: usize| {
             let (shape, _) = call.descs[i];
@@ -243,7 +246,7 @@ impl Rules for LayerNorm {
         Ok(value)
     }
 
-    /// Only of a norm that has the operands of the kernels: no others are made up for a program.
+    /// Only norms that have the kernels' operands are anchors, because a program gets no made-up operands.
     fn anchor(&self) -> Option<Anchor> {
         let whole = self.weight && self.bias == self.centered;
         let eps = Scalar::from_f64(Dtype::Float64, self.eps);
@@ -310,7 +313,7 @@ impl Rules for LayerNorm {
     }
 
     fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {
-        // Parameters that are not mapped stay those of the last axis.
+        // Unmapped parameters keep the shape of the last axis.
         let shared = v.axes[1..].iter().all(Option::is_none) && v.axes[0].is_some();
         if shared && v.inputs[1..].iter().all(|p| p.ndim() == 1) {
             let mut operands: SmallVec<[Array; 3]> = v.inputs.iter().cloned().collect();
@@ -335,7 +338,7 @@ mod tests {
     use crate::testing::assert_near;
     use crate::transforms;
 
-    /// The operation and its composition, of x, a weight and a bias.
+    /// The operation and its composition, as functions of x, a weight and a bias.
     fn pair(centered: bool) -> [impl Fn(&[Array]) -> Result<Array>; 2] {
         [true, false].map(|own| {
             move |v: &[Array]| match own {
@@ -364,7 +367,7 @@ mod tests {
         assert_near(a, b, 2e-5)
     }
 
-    /// Kernels take no integers.
+    /// Kernels do not take integers, so the composition runs.
     #[test]
     fn without_a_kernel_the_composition_runs() -> Result<()> {
         let mut v = operands()?;
@@ -427,7 +430,8 @@ mod tests {
         Ok(())
     }
 
-    /// All rows, and each row on its own, whose gradients by parameters then add up.
+    /// Compares the gradients of all rows with those of each row on its own. The parameters' gradients of the single
+    /// rows add up.
     #[test]
     fn gradients_of_rows_add_up() -> Result<()> {
         let x = sample(&[2, 3, 4])?;

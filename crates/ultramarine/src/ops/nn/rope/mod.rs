@@ -1,4 +1,5 @@
-//! Rotary position embeddings: [`crate::fast::rope`]. [`rotation`] has the operation, which takes cosines and sines.
+//! Rotary position embeddings: [`crate::fast::rope`]. [`rotation`] has the operation, which takes cosines and sines as
+//! operands.
 
 pub(crate) mod rotation;
 mod tables;
@@ -12,13 +13,13 @@ use crate::shape::Show;
 /// Options of [`rope`], rotary position embeddings (Su et al., "RoFormer", 2021).
 #[derive(Clone, Copy, Debug)]
 pub struct Rope {
-    /// Number of elements of the last axis that rotate; the rest stays.
+    /// Number of elements of the last axis that rotate; the remaining elements are unchanged.
     pub dims: isize,
-    /// Pairs are neighbours; else the first half is paired with the second.
+    /// Pairs consist of neighbours; otherwise elements of the first half are paired with those of the second.
     pub traditional: bool,
-    /// Pair `i` of `n` rotates by `base^(-i / n)` for each position, unless there are frequencies.
+    /// Pair `i` of `n` rotates by `base^(-i / n)` for each position, unless frequencies are given.
     pub base: Option<f64>,
-    /// Factor of the positions.
+    /// Factor by which positions are multiplied.
     pub scale: f64,
 }
 
@@ -98,8 +99,9 @@ fn checked(a: &Array, how: Rope, offset: &Array, freqs: Option<&Array>) -> Resul
 /// [`Rope::base`].
 ///
 /// # Errors
-/// [`Error::Value`] when `a` has fewer than three axes or no floating dtype, `dims` is not even, not positive or more than
-/// there are, the offset is no integer or integers, or not one of base and frequencies is given.
+/// [`Error::Value`] when `a` has fewer than three axes or no floating dtype; when `dims` is odd, not positive or larger
+/// than the last axis; when the offset is not one or several integers; or unless exactly one of base and frequencies is
+/// given.
 pub fn rope(a: &Array, how: Rope, offset: &Array, freqs: Option<&Array>) -> Result<Array> {
     let pairs = checked(a, how, offset, freqs)?;
     let angles = Angles {
@@ -119,7 +121,7 @@ pub fn rope(a: &Array, how: Rope, offset: &Array, freqs: Option<&Array>) -> Resu
 mod tests {
     use super::*;
 
-    /// Pairs rotate by the position, the second pair by a tenth of it; elements behind them stay.
+    /// Pairs rotate by the position, the second pair by a tenth of it. The elements after the pairs are unchanged.
     #[test]
     fn pairs_rotate() -> Result<()> {
         let a = Array::from_slice(&[1.0f32, 2.0, 3.0, 4.0, 5.0], &[1, 1, 5])?;

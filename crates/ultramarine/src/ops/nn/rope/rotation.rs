@@ -1,4 +1,4 @@
-//! The rotation of rope as an operation on x and the cosines and sines of angles.
+//! The rotation of rope, as an operation on x and the cosines and sines of the angles.
 
 use crate::ops::rules::builders::{bin, plus, slice_axis, times, un};
 use crate::ops::rules::shapeless::{
@@ -13,24 +13,25 @@ use crate::{array::Array, backend::Exec, dtype::Dtype, error::Result, node::Valu
 use ultramarine_abi::schema::{RopeAttrs, binary, op, unary};
 
 attributes! {
-    /// Rotates pairs of elements of the last axis. The operands are x, and the cosines and sines of the angles, which have
-    /// the shape of x but for the last axis.
+    /// Rotates pairs of elements of the last axis. The operands are x, and the cosines and sines of the angles. Their
+    /// shapes equal that of x except for the last axis.
     #[derive(Clone, Copy, Debug)]
     pub(crate) struct Rotation {
-        /// Number of pairs; elements behind them stay.
+        /// Number of pairs. The elements after the pairs are unchanged.
         pub pairs: usize,
-        /// Pairs are neighbours; else the first half is paired with the second.
+        /// Pairs consist of neighbours; otherwise elements of the first half are paired with those of the second.
         pub traditional: bool,
-        /// By the opposite angles.
+        /// Rotates by the opposite angles.
         pub inverse: bool,
     }
 }
 
 impl Rotation {
-    /// Rotates `a`; cosines and sines are in [`compute_dtype`] of its dtype, and broadcast to it but for the last axis.
+    /// Rotates `a`. Cosines and sines are in [`compute_dtype`] of its dtype; they broadcast to its shape except for the
+    /// last axis.
     ///
     /// # Errors
-    /// When there is no place for the operation.
+    /// If the operation cannot be placed on a device.
     pub fn of(self, a: &Array, cos: &Array, sin: &Array) -> Result<Array> {
         let (cos, sin) = (self.spread(cos, a)?, self.spread(sin, a)?);
         self.node(a, &cos, &sin)
@@ -40,7 +41,7 @@ impl Rotation {
         Array::try_of(self, &[a, cos, sin], Shape::from_slice(a.shape()), a.dtype())
     }
 
-    /// Cosines or sines for all of `a`, which stay what they are in memory.
+    /// Cosines or sines, broadcast to all of `a` without a copy in memory.
     fn spread(self, table: &Array, a: &Array) -> Result<Array> {
         let last = a.ndim() - 1;
         let mut shape = Shape::from_slice(a.shape());
@@ -61,7 +62,7 @@ impl Rotation {
         Some(RopeAttrs::new(pairs, self.traditional.into(), self.inverse.into()))
     }
 
-    /// The elements on the left and on the right of all pairs, in [`compute_dtype`] of the dtype.
+    /// The left and the right elements of all pairs, in [`compute_dtype`] of the dtype.
     fn halves(self, a: &Array) -> Result<(Array, Array)> {
         let (axis, pairs) = (a.ndim() - 1, self.pairs);
         let (x, y) = match self.traditional {
@@ -80,14 +81,14 @@ impl Rotation {
         })
     }
 
-    /// The elements behind the pairs, if any.
+    /// The elements after the pairs, if any.
     fn rest(self, a: &Array) -> Result<Option<Array>> {
         let (axis, dims) = (a.ndim() - 1, 2 * self.pairs);
         let left = a.shape()[axis] - dims;
         (left > 0).then(|| slice_axis(a, axis, dims, left)).transpose()
     }
 
-    /// Pairs and the elements behind them together.
+    /// Joins the pairs and the elements after them.
     fn joined(
         self,
         left: &Array,
@@ -177,7 +178,7 @@ impl Rules for Rotation {
         if of(1).is_none() && of(2).is_none() {
             return Ok(of_x);
         }
-        // The tangents rotate pairs; elements behind them have none.
+        // Tangents of cosines and sines act on the pairs only; the elements after them get no such tangent.
         let a = &j.primals[0];
         let (x, y) = self.halves(a)?;
         let sin = of(2).map(|t| if self.inverse { un(unary::NEGATIVE, t) } else { t.clone() });
@@ -216,7 +217,7 @@ mod tests {
         Array::from_slice(&values, shape)
     }
 
-    /// x, and cosines and sines for all axes but the first.
+    /// x, and cosines and sines for all axes except the first.
     fn operands(rotation: Rotation) -> Result<Vec<Array>> {
         let angles = sample(&[3, rotation.pairs])?;
         Ok(vec![sample(&[2, 3, 5])?, angles.exp()?, angles.square()?])
@@ -249,7 +250,7 @@ mod tests {
         Ok(())
     }
 
-    /// Back by the same angles: for cosines and sines of angles it is as if nothing had been done.
+    /// Rotates back by the same angles. If the operands are cosines and sines of angles, the result is the input.
     #[test]
     fn the_inverse_rotates_back() -> Result<()> {
         for rotation in ALL {
@@ -272,7 +273,7 @@ mod tests {
                 Ok::<_, crate::error::Error>(transforms::vjp(f, &v, &cotangent()?)?.1)
             };
             near(&slopes(&own)?, &slopes(&parts)?)?;
-            // Of each operand alone, and of all.
+            // Tests each operand alone, and all together.
             for which in [0b001, 0b010, 0b100, 0b111] {
                 let moving: Vec<usize> = (0..3).filter(|i| which >> i & 1 == 1).collect();
                 let at: Vec<Array> = moving.iter().map(|i| v[*i].clone()).collect();

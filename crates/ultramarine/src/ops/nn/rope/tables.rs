@@ -1,7 +1,8 @@
-//! The cosines and sines of rope's angles, which all layers of a model share.
+//! The cosines and sines of rope's angles. All layers of a model share them.
 //!
-//! A model asks for the tables of the same positions in every layer, for queries and for keys. A thread keeps the last few that it
-//! made, so that later calls use the nodes of the first: they are built, and evaluated, once.
+//! A model asks for the tables of the same positions in every layer, for queries and for keys. A thread keeps the last
+//! few tables that it made, so that later calls use the nodes of the first call. Each table is then built and evaluated
+//! once.
 
 use super::Rope;
 use crate::array::Array;
@@ -17,25 +18,25 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use ultramarine_abi::schema::{binary, unary};
 
-/// Tables that a thread keeps: models have local and global layers, and a draft beside them.
+/// Number of tables that a thread keeps. Models have local and global layers, and may run beside a draft model.
 const KEPT: usize = 4;
-/// Larger tables are not kept, in elements.
+/// Larger tables are not kept. Counted in elements.
 const LARGEST: usize = 1 << 20;
 
-/// The angles that are asked for.
+/// The requested angles.
 pub(super) struct Angles<'a> {
     pub how: Rope,
     pub pairs: usize,
-    /// Positions, the size of the axis before the last.
+    /// Number of positions: the size of the axis before the last.
     pub positions: usize,
-    /// Axes of what is rotated.
+    /// Number of axes of the rotated array.
     pub ndim: usize,
     pub offset: &'a Array,
     pub freqs: Option<&'a Array>,
     pub dtype: Dtype,
 }
 
-/// Tables and what they were made for.
+/// Tables and the request that they were made for.
 struct Kept {
     key: Key,
     cos: Array,
@@ -52,7 +53,7 @@ struct Key {
     place: Place,
 }
 
-/// An array that equals itself alone.
+/// An array that equals only itself, not arrays with the same elements.
 struct Identity(Array);
 
 impl PartialEq for Identity {
@@ -66,7 +67,7 @@ thread_local! {
 }
 
 impl Angles<'_> {
-    /// Cosines and sines.
+    /// Returns cosines and sines.
     pub fn tables(&self) -> Result<(Array, Array)> {
         let pairs = Array::arange(0.0, self.pairs as f64, 1.0, self.dtype)?;
         let Some(key) = self.key(&pairs) else { return self.make(&pairs) };
@@ -83,12 +84,12 @@ impl Angles<'_> {
             all.push_front(kept);
             if all.len() > KEPT { all.pop_back() } else { None }
         });
-        // Outside of the borrow: what is dropped may be foreign memory, whose deleter may come back here.
+        // Drop outside of the borrow: the old tables may be foreign memory, whose deleter may call this function.
         drop(old);
         Ok((cos, sin))
     }
 
-    /// The key of tables that may be kept. Traces have graphs of their own.
+    /// The key of tables that may be kept; `None` in traces, which have graphs of their own.
     fn key(&self, made: &Array) -> Option<Key> {
         let (offset, place) = (self.offset.node().constant()?, made.node().place);
         let freqs = self.freqs.map(|freqs| Identity(freqs.clone()));
@@ -129,7 +130,7 @@ impl Angles<'_> {
 }
 
 impl Kept {
-    /// Evaluation did not fail.
+    /// True if evaluation has not failed.
     fn is_usable(&self) -> bool {
         let fails = |a: &Array| matches!(a.node().outcome(), Some(Err(_)));
         !fails(&self.cos) && !fails(&self.sin)

@@ -1,10 +1,10 @@
-//! Shapes that follow their operands. A graph that was traced shapeless is fitted to other sizes of its arguments: each
-//! node is asked for its operation and shape among operands of new sizes ([`Rules::refit`]).
+//! Shapes that follow their operands. A graph that was traced shapeless can be fitted to other argument sizes: each
+//! node returns its operation and shape for operands of the new sizes ([`Rules::refit`]).
 //!
-//! While such a trace is under way ([`Shapeless`]), what would fix a size by the operands of the moment is recorded as
-//! what it means: a broadcast to the shape of a partner has the partner as an operand that only lends its shape, a
-//! reshape knows which sizes are its operand's ([`SymbolicSize`]), a mean counts its elements when they are known. These nodes exist
-//! in traces only; fitted graphs have ordinary ones in their place. (MLX's tracing does the same with its `Broadcast`,
+//! While such a trace is in progress ([`Shapeless`]), operations that would fix a size are recorded symbolically. A
+//! broadcast to the shape of a partner has the partner as an operand that provides only its shape. A reshape knows
+//! which sizes are its operand's ([`SymbolicSize`]). A mean counts its elements once they are known. Such nodes exist
+//! in traces only; fitted graphs have ordinary nodes in their place. (MLX's tracing does the same with its `Broadcast`,
 //! `ExpandDims`, `Flatten` and `NumberOfElements`.)
 
 pub(crate) mod share;
@@ -29,13 +29,13 @@ thread_local! {
     static ON: Cell<bool> = const { Cell::new(false) };
 }
 
-/// While it lives, this thread records shapes that follow.
+/// While this guard lives, the thread records shapes that follow their operands.
 pub(crate) struct Shapeless {
     before: bool,
 }
 
 impl Shapeless {
-    /// Starts such a trace, or (`false`) lets an ordinary one take place inside of one.
+    /// Begins a shapeless trace, or (`false`) an ordinary trace inside a shapeless one.
     pub fn begin(on: bool) -> Shapeless {
         Shapeless { before: ON.replace(on) }
     }
@@ -47,14 +47,14 @@ impl Drop for Shapeless {
     }
 }
 
-/// True if this thread records shapes that follow.
+/// True if this thread records shapes that follow their operands.
 #[inline]
 pub(crate) fn shapeless() -> bool {
     ON.get()
 }
 
 impl Refit<'_> {
-    /// A constant in place of the node.
+    /// Returns a constant that replaces the node.
     pub fn constant(&self, value: Scalar, shape: Shape) -> Result<Fitted> {
         shape::check("compile", &shape)?;
         Ok(Fitted {
@@ -64,7 +64,7 @@ impl Refit<'_> {
         })
     }
 
-    /// A view of the first operand in place of the node.
+    /// Returns a view of the first operand that replaces the node.
     pub fn view(&self, view: View, shape: Shape) -> Result<Fitted> {
         if let Some(value) = self.constants.first().copied().flatten() {
             return self.constant(value, shape);

@@ -1,4 +1,4 @@
-//! One over a number of elements, as means need it.
+//! The reciprocal of a number of elements, as means need it.
 
 use crate::ops::{
     Call, Cotangents, Draft, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes, draft,
@@ -11,10 +11,11 @@ use crate::{
 use ultramarine_abi::schema::{NoAttrs, op};
 
 attributes! {
-    /// One over the number of the operand's elements over some axes, less `ddof`: a 0-d constant in fitted graphs.
+    /// The reciprocal of the number of the operand's elements over some axes, minus `ddof`. In fitted graphs it is a
+    /// 0-d constant.
     #[derive(Clone, Debug)]
     pub(crate) struct Share {
-        /// Bit `i`: axis `i` counts.
+        /// Bit `i` is set if axis `i` counts.
         axes: u64,
         ddof: usize,
         dtype: Dtype,
@@ -29,7 +30,7 @@ impl Share {
     }
 }
 
-/// One over the number of elements of `a` over `axes`, less `ddof`, 0-d.
+/// The reciprocal of the number of elements of `a` over `axes`, minus `ddof`, as a 0-d array.
 pub(crate) fn share(a: &Array, axes: &[usize], ddof: usize, dtype: Dtype) -> Array {
     let axes = axes.iter().fold(0u64, |m, a| m | 1 << a);
     let share = Share { axes, ddof, dtype };

@@ -1,4 +1,4 @@
-//! Reshapes and broadcasts to sizes that name axes of the operands.
+//! Reshapes and broadcasts whose sizes refer to axes of the operands.
 
 use crate::error::{Error, Result, bail, ensure};
 use crate::ops::rules::{batching, shapeless::shapeless};
@@ -13,16 +13,16 @@ use smallvec::{SmallVec, smallvec};
 use std::borrow::Cow;
 
 attributes! {
-    /// A size of a result, as a graph that was traced shapeless records it.
+    /// One size of a result's shape, as recorded by a shapeless trace.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(crate) enum SymbolicSize {
-        /// The same for all operands.
+        /// The same size for all operands.
         Fixed(size: usize),
         /// The size of an axis of an operand.
         Of(operand: u8, axis: u8),
-        /// The product of the first operand's axes from one to another (exclusive).
+        /// The product of the first operand's axes `from` (inclusive) to `to` (exclusive).
         Product(from: u8, to: u8),
-        /// The first operand's size divided by the other sizes.
+        /// The first operand's number of elements divided by the product of the other sizes.
         Rest,
     }
 }
@@ -31,30 +31,30 @@ attributes! {
 pub(crate) type SymbolicShape = SmallVec<[SymbolicSize; 4]>;
 
 impl SymbolicSize {
-    /// Axis `axis` of the first operand.
+    /// The size of axis `axis` of the first operand.
     pub fn own(axis: usize) -> SymbolicSize {
         SymbolicSize::Of(0, axis as u8)
     }
 
-    /// Axis `axis` of the first partner.
+    /// The size of axis `axis` of the first partner.
     pub fn partner(axis: usize) -> SymbolicSize {
         SymbolicSize::Of(1, axis as u8)
     }
 }
 
 attributes! {
-    /// How the shape of a view follows.
+    /// Rule by which the shape of a view follows its operands.
     #[derive(Clone, Debug, PartialEq, Eq)]
     enum Form {
-        /// Size by size.
+        /// Each size by its own rule.
         Sizes(sizes: SymbolicShape),
-        /// The shape that all operands broadcast to.
+        /// The shape to which all operands broadcast.
         Common,
     }
 }
 
 attributes! {
-    /// A reshape or broadcast of the first operand, to a shape that the others lend.
+    /// A reshape or broadcast of the first operand. The other operands provide only their shapes.
     #[derive(Clone, Debug)]
     pub(crate) struct Shaped {
         view: View,
@@ -97,7 +97,7 @@ impl Shaped {
         }
     }
 
-    /// The first operand viewed so.
+    /// The first operand in the new shape.
     fn of(&self, a: &Array, partners: &[&Array]) -> Result<Array> {
         let mut inputs: SmallVec<[&Array; 4]> = smallvec![a];
         inputs.extend(partners.iter().copied());
@@ -196,7 +196,7 @@ impl Rules for Shaped {
     fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {
         let (mapped, ndim) = (v.axes[0].is_some(), v.shape.len());
         let own = v.operands[0].ndim();
-        // Where a broadcast's new axes come between the mapped one and the operand's.
+        // A broadcast inserts its new axes between the mapped axis and the operand's own.
         let lead = match self.view {
             View::Broadcast if mapped => ndim - own,
             _ => 0,
@@ -227,7 +227,7 @@ impl Rules for Shaped {
                 SymbolicSize::Product(a, b) => {
                     SymbolicSize::Product(a + mapped as u8, b + mapped as u8)
                 }
-                // Of all examples together.
+                // The sizes are those of all examples together.
                 other => other,
             })),
         }
@@ -248,7 +248,7 @@ impl Rules for Shaped {
     }
 }
 
-/// The elements of `a` under `sizes`, which may name axes of `a` and of `partners`.
+/// The elements of `a` in the shape `sizes`, which may refer to axes of `a` and of `partners`.
 pub(crate) fn reshaped(a: &Array, sizes: SymbolicShape, partners: &[&Array]) -> Result<Array> {
     if shapeless() {
         return Shaped { view: View::Reshape, form: Form::Sizes(sizes) }.of(a, partners);
@@ -268,7 +268,7 @@ pub(crate) fn reshaped_like(a: &Array, x: &Array) -> Result<Array> {
     reshaped(a, (0..x.ndim()).map(SymbolicSize::partner).collect(), &[x])
 }
 
-/// `a` broadcast to `shape`, which is what it and `partners` broadcast to.
+/// `a` broadcast to `shape`, the common shape of `a` and `partners`.
 pub(crate) fn broadcast_with<'a>(
     a: &'a Array,
     shape: &[usize],
@@ -283,7 +283,7 @@ pub(crate) fn broadcast_with<'a>(
     }))
 }
 
-/// `a` broadcast to sizes that may be its own (`Of(0, ..)`) and its partner's.
+/// `a` broadcast to sizes that may refer to its own axes (`Of(0, ..)`) and its partner's.
 pub(crate) fn broadcast_by(a: &Array, sizes: SymbolicShape, partners: &[&Array]) -> Result<Array> {
     let view = Shaped { view: View::Broadcast, form: Form::Sizes(sizes) };
     if shapeless() {
@@ -312,7 +312,7 @@ pub(crate) fn zeros_like(x: &Array, dtype: Dtype) -> Array {
     filled_like(x, Scalar::from_i64(dtype, 0))
 }
 
-/// The sizes of a reshape that was asked for by numbers, `inferred` of them by -1.
+/// The sizes of a reshape that was requested with numbers; -1 stands for `inferred`.
 pub(crate) fn literal(to: &[usize], inferred: Option<usize>) -> SymbolicShape {
     let size = |(i, n): (usize, &usize)| match inferred == Some(i) {
         true => SymbolicSize::Rest,
@@ -321,7 +321,7 @@ pub(crate) fn literal(to: &[usize], inferred: Option<usize>) -> SymbolicShape {
     to.iter().enumerate().map(size).collect()
 }
 
-/// The sizes of a reshape that rules ask for: axes that stay, and those that are made one, follow.
+/// The sizes of a reshape that rules request: unchanged and merged axes follow the operand.
 pub(crate) fn aligned(from: &[usize], to: &[usize]) -> SymbolicShape {
     if from.contains(&0) {
         return literal(to, None);
