@@ -1,10 +1,10 @@
 //! Linear algebra: decompositions of matrices.
 //!
-//! Matrices stand in the last two axes, and leading axes are a batch. Decompositions take float32,
-//! float64 and complex64. They run on any device: where a backend has no kernel the CPU computes
-//! them, by way of the host, which [`crate::op_counts`] counts.
+//! Matrices occupy the last two axes; leading axes are a batch. Decompositions take float32,
+//! float64 and complex64. They run on any device: if a backend has no kernel, the CPU computes them
+//! and the data goes through the host. [`crate::op_counts`] counts these cases.
 
-// The public functions. The operations, with their rules, are in `ops/linalg`.
+// The public functions. Their operations, with rules, are in `ops/linalg`.
 
 pub use crate::ops::linalg::{
     cholesky::cholesky,

@@ -1,4 +1,4 @@
-//! Kernels that come compiled: PTX, a cubin or SPIR-V.
+//! Kernels in compiled form: PTX, a cubin or SPIR-V.
 
 use super::kernel::{Launch, validate_group};
 use crate::backend::{Argument, Exec, KernelSource, Operand, show_languages};
@@ -17,16 +17,16 @@ use std::sync::{Arc, Mutex, Weak};
 /// The languages of compiled code.
 pub(crate) const COMPILED: [&str; 3] = ["cubin", "ptx", "spirv"];
 
-/// First bytes of ELF files, and of NVIDIA's archives of several of them.
+/// First bytes of ELF files, and of NVIDIA's archives that contain several of them.
 const BINARIES: [&[u8]; 2] = [b"\x7fELF", b"\x50\xed\x55\xba"];
-/// First bytes of SPIR-V of little-endian words.
+/// First bytes of little-endian SPIR-V.
 const SPIRV: [u8; 4] = 0x0723_0203_u32.to_le_bytes();
 
-/// Compiled code. Equal codes are one while one of them lives.
+/// Compiled code. Equal code shares one object while that object lives.
 #[derive(Debug)]
 struct Code {
     bytes: Box<[u8]>,
-    /// Its number in the process.
+    /// The code's number, unique in the process.
     number: u64,
 }
 
@@ -78,7 +78,7 @@ impl Attribute for Arc<Code> {
 }
 
 attributes! {
-    /// A compiled kernel with all that it is called with besides arrays.
+    /// A compiled kernel with all arguments of a call except arrays.
     #[derive(Clone, Debug)]
     struct Definition {
         name: &'static str,
@@ -98,12 +98,12 @@ attributes! {
     }
 }
 
-/// A kernel in compiled code: PTX, a cubin, or an archive of several ("fatbin"), for devices with
-/// the languages `ptx` and `cubin`; or SPIR-V, for devices with `spirv`.
+/// A kernel in compiled code. PTX, a cubin, or an archive of several ("fatbin") runs on devices with the languages
+/// `ptx` and `cubin`; SPIR-V runs on devices with `spirv`.
 ///
-/// Its parameters are the inputs, the outputs and the scalars, in this order. They are addresses
-/// and values on CUDA, and bindings of descriptor set 0 on Vulkan (storage buffers, and a uniform
-/// buffer for each scalar). Like a [`Kernel`] it has no derivatives and no batching.
+/// Its parameters are the inputs, the outputs and the scalars, in this order. On CUDA they are addresses and values. On
+/// Vulkan they are bindings of descriptor set 0: storage buffers, and a uniform buffer for each scalar. As a
+/// [`Kernel`], it has no derivatives and no batching rule.
 ///
 /// [`Kernel`]: super::Kernel
 ///
@@ -123,8 +123,8 @@ attributes! {
 pub struct CompiledKernel(Definition);
 
 impl CompiledKernel {
-    /// Makes a kernel of compiled code. `name` is the function's name in the code: a mangled one,
-    /// unless the source said `extern "C"`.
+    /// Makes a kernel from compiled code. `name` is the function's name in the code. The name is mangled unless the
+    /// source declared the function `extern "C"`.
     ///
     /// # Errors
     /// [`Error::Value`] for an empty name or no code.
@@ -148,28 +148,27 @@ impl CompiledKernel {
         }))
     }
 
-    /// Adds a scalar parameter, which is passed by value: a bool of one byte, an int32 or a
-    /// float32. The kernel gets its scalars in the order of these calls, behind the inputs and the
-    /// outputs.
+    /// Adds a scalar parameter, which is passed by value: a bool of one byte, an int32 or a float32. The kernel gets
+    /// its scalars in the order of these calls, after the inputs and the outputs.
     pub fn scalar(self, value: impl Into<ScalarArgument>) -> CompiledKernel {
         self.scalar_of(value.into().0)
     }
 
-    /// Adds a scalar parameter as [`CompiledKernel::scalar`] does, of any dtype. It takes as many
-    /// bytes as an element of the dtype.
+    /// Adds a scalar parameter as [`CompiledKernel::scalar`] does, of any dtype. It has the size of one element of the
+    /// dtype.
     pub fn scalar_of(mut self, value: Scalar) -> CompiledKernel {
         self.0.scalars.push(value);
         self
     }
 
-    /// Sets the bytes of dynamic shared memory of a group; 0 by default.
+    /// Sets the number of bytes of dynamic shared memory per group; 0 by default.
     pub fn shared_memory(mut self, bytes: u32) -> CompiledKernel {
         self.0.shared_memory = bytes;
         self
     }
 
-    /// Sets whether inputs that are not row-major without gaps are copied; the default is no.
-    /// Without the copies the kernel gets the address of the first element, whatever the strides.
+    /// Sets whether inputs that are not row-major without gaps are copied; by default they are not. Without the copies,
+    /// the kernel gets the address of the first element, whatever the strides are.
     pub fn ensure_row_contiguous(mut self, ensure: bool) -> CompiledKernel {
         self.0.ensure_row_contiguous = ensure;
         self
@@ -178,12 +177,13 @@ impl CompiledKernel {
     /// Calls the kernel and returns the outputs: lazy arrays. It runs on the device of its inputs,
     /// as an operation does.
     ///
-    /// If the grid is no multiple of the group, threads beyond the grid run, too: the kernel has to
-    /// return there.
+    /// If the grid is not a multiple of the group, threads beyond the grid also run. The kernel has to return in these
+    /// threads.
     ///
     /// # Errors
-    /// [`Error::Runtime`] on a device that does not take such code. [`Error::Value`] without outputs, for a group without
-    /// threads, or with template arguments. What the driver finds wrong with the code comes when an output is needed.
+    /// [`Error::Runtime`] on a device that does not accept such code. [`Error::Value`] without outputs, for a group
+    /// without threads, or with template arguments. If the driver rejects the code, the error comes when an output is
+    /// needed.
     pub fn call(&self, inputs: &[&Array], launch: &Launch) -> Result<Vec<Array>> {
         let (op, language) = (self.0.name, self.0.code.language());
         let made = CompiledCall { definition: self.0.clone(), launch: launch.clone() };
@@ -279,7 +279,7 @@ impl MultiOutputRules for CompiledCall {
             entry: d.name,
             ..KernelSource::default()
         })?;
-        // The group of SPIR-V is the code's own.
+        // The code of SPIR-V itself sets the group size.
         let group = if d.code.language() == "spirv" { launch.group } else { launch.real_group() };
         exec.launch(&kernel, &arguments, launch.groups(group), group, d.shared_memory)?;
         drop(arguments);

@@ -1,4 +1,4 @@
-//! Kernels that another library launches: a function that writes into arrays, as an operation.
+//! Kernels launched by another library: a function that writes into arrays becomes an operation.
 
 use crate::backend::{Exec, Operand};
 use crate::error::{Error, Result, ensure};
@@ -47,13 +47,13 @@ attributes! {
     }
 }
 
-/// A function of another library that writes the outputs of an operation: it is called when an output is computed, with the
-/// inputs and with outputs whose elements are uninitialised, all of which have memory.
+/// A function of another library that writes the outputs of an operation. It is called when an output is computed, with
+/// the inputs and the outputs. All of them have memory; the outputs' elements are uninitialised.
 ///
-/// On a device the function launches its work on the stream of [`current_work_stream`], where everything before the
-/// operation has been submitted and everything after it will be, and returns without a wait. So is nothing waited for, nor
-/// copied. On the CPU what it wrote counts when it returns. It runs on whatever thread evaluates, and evaluates no arrays
-/// itself. It has no derivatives and no batching.
+/// On a device, the function launches its work on the stream of [`current_work_stream`] and returns without waiting.
+/// Everything before the operation has been submitted to this stream, and everything after it will be, so nothing waits
+/// and nothing is copied. On the CPU, the function must have written the outputs when it returns. It runs on whatever
+/// thread evaluates, and must not evaluate arrays itself. It has no derivatives and no batching rule.
 ///
 /// [`current_work_stream`]: crate::interchange::current_work_stream
 ///
@@ -78,8 +78,7 @@ attributes! {
 pub struct ForeignKernel(Definition);
 
 impl ForeignKernel {
-    /// Makes a kernel of a function. `write` gets the inputs and the outputs of a call, and writes
-    /// the outputs.
+    /// Makes a kernel from a function. `write` gets the inputs and the outputs of a call, and writes the outputs.
     ///
     /// # Errors
     /// [`Error::Value`] for an empty name.
@@ -95,8 +94,8 @@ impl ForeignKernel {
         }))
     }
 
-    /// Sets whether inputs that are not row-major without gaps are copied; the default is yes.
-    /// Without the copies, the function sees inputs with the strides that they have.
+    /// Sets whether inputs that are not row-major without gaps are copied; by default they are. Without the copies, the
+    /// function gets inputs with their own strides.
     pub fn ensure_row_contiguous(mut self, ensure: bool) -> ForeignKernel {
         self.0.ensure_row_contiguous = ensure;
         self
@@ -107,11 +106,11 @@ impl ForeignKernel {
         self.0.name
     }
 
-    /// Calls the kernel and returns the outputs, of these shapes and dtypes: lazy arrays. With
-    /// `init_value` they are filled with it before the function runs.
+    /// Calls the kernel and returns the outputs, of these shapes and dtypes, as lazy arrays. With `init_value`, they
+    /// are filled with this value before the function runs.
     ///
     /// # Errors
-    /// [`Error::Value`] without outputs. Errors of the function come when an output is evaluated.
+    /// [`Error::Value`] without outputs. Errors of the function are returned when an output is evaluated.
     pub fn call(
         &self,
         inputs: &[&Array],
@@ -155,8 +154,8 @@ impl MultiOutputRules for ForeignCall {
         let inputs = inputs.collect::<Result<Vec<_>>>()?;
         let reads = inputs.iter().map(|value| &*value.buffer);
         let writes = outputs.iter().map(|value| &*value.buffer);
-        // Behind what the operands depend on; and once more, so that what depends on the outputs is behind the
-        // function's own work.
+        // The first submission orders the function after its operands. The second one, after the call, lets users of
+        // the outputs depend on the function's own work.
         exec.enqueue(reads.clone(), writes.clone(), |_| Ok(()))?;
         let given = (0..inputs.len()).map(|i| {
             let operand = call.operand(i);

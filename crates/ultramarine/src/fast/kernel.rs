@@ -12,15 +12,15 @@ use std::io::Write;
 use std::sync::Arc;
 
 attributes! {
-    /// A kernel, as it was defined.
+    /// The definition of a kernel.
     #[derive(Clone, Debug)]
     pub(super) struct Definition {
         pub name: &'static str,
         pub input_names: Vec<String>,
         pub output_names: Vec<String>,
-        /// Bodies, in the order of preference, if the device has none.
+        /// Bodies by language. The order decides if the device has no preference.
         pub sources: Vec<(String, String)>,
-        /// Headers of single languages, and of all others.
+        /// Headers of single languages, and the header of all other languages.
         pub headers: Vec<(String, String)>,
         pub header: String,
         pub options: Vec<(String, String)>,
@@ -62,11 +62,11 @@ attributes! {
 }
 
 impl Launch {
-    /// Makes a launch of `grid` threads in all, in groups of `threadgroup`, along x, y and z.
-    /// Groups larger than the grid are cut to it.
+    /// Makes a launch of `grid` threads in total, in groups of `threadgroup`, along x, y and z. Groups larger than the
+    /// grid are reduced to the grid's size.
     ///
-    /// If the grid is no multiple of the group, threads beyond it return at once. A body with
-    /// barriers, which all threads of a group have to reach, needs a grid that is a multiple.
+    /// If the grid is not a multiple of the group, threads beyond it return at once. All threads of a group have to
+    /// reach a barrier, so a body with barriers needs a grid that is a multiple of the group.
     pub fn new(grid: [u32; 3], threadgroup: [u32; 3]) -> Launch {
         Launch {
             grid,
@@ -91,8 +91,8 @@ impl Launch {
         self
     }
 
-    /// Fills all outputs with a number first, converted to their dtypes. Without it their elements
-    /// are unspecified.
+    /// Fills all outputs with a number, converted to their dtypes, before the kernel runs. Otherwise their elements are
+    /// unspecified.
     pub fn init_value(mut self, value: f64) -> Launch {
         self.init_value = Some(value);
         self
@@ -107,23 +107,23 @@ impl Launch {
 
 /// A kernel whose body is given in source form. See the [module](crate::fast).
 ///
-/// It runs on devices whose backend takes one of its languages; elsewhere a call is an error that says which
-/// languages there are on either side. It has no derivatives and no batching rule: wrap its call in a
-/// [custom function](crate::transforms::CustomFunction) to give it some.
+/// It runs on devices whose backend accepts one of its languages. On other devices a call is an error that lists the
+/// languages of both sides. The kernel has no derivatives and no batching rule; wrap its call in a [custom
+/// function](crate::transforms::CustomFunction) to add them.
 #[derive(Clone, Debug)]
 pub struct Kernel(Arc<Definition>);
 
 impl Kernel {
-    /// Makes a kernel without a body. The names of inputs and outputs are those of variables in the
-    /// body.
+    /// Makes a kernel without a body. The names of inputs and outputs are variable names in the body.
     ///
     /// # Errors
-    /// [`Error::Value`] without outputs, or for names that are none in a program, begin with `um_`, or come twice.
+    /// [`Error::Value`] without outputs, or for names that are not valid in a program, begin with `um_`, or occur
+    /// twice.
     pub fn new(name: &str, input_names: &[&str], output_names: &[&str]) -> Result<Kernel> {
         Kernel::named("kernel", name, input_names, output_names)
     }
 
-    /// As [`Kernel::new`]; `of` is what errors say that was called.
+    /// As [`Kernel::new`]; `of` is the function that errors name.
     #[doc(hidden)]
     pub fn named(of: &str, name: &str, inputs: &[&str], outputs: &[&str]) -> Result<Kernel> {
         ensure!(!outputs.is_empty(), of, "Must specify at least one output. Pass its name.");
@@ -156,8 +156,8 @@ impl Kernel {
         })))
     }
 
-    /// Sets the body in a language: `opencl-c`, `cuda-c`, `msl` or `wgsl`. If a device takes
-    /// several of them, its own order decides.
+    /// Sets the body in a language: `opencl-c`, `cuda-c`, `msl` or `wgsl`. If a device accepts several of the given
+    /// languages, the device's own order decides.
     pub fn source(mut self, language: &str, body: &str) -> Kernel {
         let sources = &mut self.edit().sources;
         sources.retain(|(known, _)| known != language);
@@ -165,15 +165,14 @@ impl Kernel {
         self
     }
 
-    /// Sets a text that is put before the function, such as helper functions, for every language
-    /// without a header of its own ([`Kernel::header_of`]).
+    /// Sets a text that precedes the function, such as helper functions. It applies to every language without a header
+    /// of its own ([`Kernel::header_of`]).
     pub fn header(mut self, text: &str) -> Kernel {
         self.edit().header = text.to_owned();
         self
     }
 
-    /// Sets a text that is put before the function, for one language. It replaces that of
-    /// [`Kernel::header`].
+    /// Sets a text that precedes the function, for one language. It replaces that of [`Kernel::header`].
     pub fn header_of(mut self, language: &str, text: &str) -> Kernel {
         let headers = &mut self.edit().headers;
         headers.retain(|(known, _)| known != language);
@@ -190,23 +189,22 @@ impl Kernel {
         self
     }
 
-    /// Sets whether inputs that are not row-major without gaps are copied; the default is yes.
-    /// Without these copies the body has to walk them by `NAME_shape`, `NAME_strides` and
-    /// `NAME_ndim`.
+    /// Sets whether inputs that are not row-major without gaps are copied; by default they are. Without the copies, the
+    /// body has to index them with `NAME_shape`, `NAME_strides` and `NAME_ndim`.
     pub fn ensure_row_contiguous(mut self, ensure: bool) -> Kernel {
         self.edit().ensure_row_contiguous = ensure;
         self
     }
 
-    /// Sets whether the body uses atomic operations on its outputs; false by default. If so,
-    /// outputs are of the language's atomic types.
+    /// Sets whether the body uses atomic operations on its outputs; false by default. If set, outputs have the
+    /// language's atomic types.
     pub fn atomic_outputs(mut self, atomic: bool) -> Kernel {
         self.edit().atomic_outputs = atomic;
         self
     }
 
-    /// Sets the bytes of shared memory of a group whose size is given at the launch: `extern
-    /// __shared__` in cuda-c, the parameter `um_shared` in opencl-c.
+    /// Sets the number of bytes of shared memory per group, if its size is given at the launch: `extern __shared__` in
+    /// cuda-c, the parameter `um_shared` in opencl-c.
     pub fn shared_memory(mut self, bytes: u32) -> Kernel {
         self.edit().shared_memory = bytes;
         self
@@ -233,9 +231,9 @@ impl Kernel {
     /// another stream.
     ///
     /// # Errors
-    /// [`Error::Runtime`] on a device that takes none of the kernel's languages. [`Error::Value`] when inputs, outputs
-    /// or template arguments do not fit the definition, [`Error::Type`] for dtypes that are only stored. What the compiler or the device finds wrong comes when an
-    /// output is needed.
+    /// [`Error::Runtime`] on a device that accepts none of the kernel's languages. [`Error::Value`] when inputs,
+    /// outputs or template arguments do not fit the definition, [`Error::Type`] for storage dtypes. Errors of the
+    /// compiler or the device are returned when an output is needed.
     pub fn call(&self, inputs: &[&Array], launch: &Launch) -> Result<Vec<Array>> {
         let made = Launched::new(self.0.clone(), launch.clone(), inputs);
         let outputs = match launch.outputs.len() == self.0.output_names.len() {
@@ -248,7 +246,7 @@ impl Kernel {
         self.0.language_on(device)?;
         self.validate(inputs, launch)?;
         if launch.verbose {
-            // Not to be printed is no failure of the call.
+            // A failure to print must not make the call fail.
             let _ = writeln!(std::io::stdout(), "{}", made.whole_source(device)?);
         } else {
             made.generated(device)?;
@@ -256,7 +254,7 @@ impl Kernel {
         Ok(outputs)
     }
 
-    /// Where a call runs, of which there are the outputs, or only the inputs.
+    /// The device on which a call runs, found from the outputs if they exist, else from the inputs.
     fn device_of(
         &self,
         outputs: &[Array],
@@ -283,7 +281,7 @@ impl Kernel {
     /// Returns the whole source that a call compiles in one of the kernel's languages.
     ///
     /// # Errors
-    /// As [`Kernel::call`]; a language that the kernel is not in is [`Error::Value`].
+    /// As [`Kernel::call`]; [`Error::Value`] for a language without a body.
     pub fn whole_source(
         &self,
         language: &str,
@@ -365,12 +363,12 @@ impl Definition {
         self.sources.iter().find(|(known, _)| known == language).map(|(_, body)| &body[..])
     }
 
-    /// The languages that it is in, for errors.
+    /// The kernel's languages, for errors.
     fn languages(&self) -> String {
         backend::show_languages(&self.sources.iter().map(|(l, _)| &l[..]).collect::<Vec<_>>())
     }
 
-    /// The first of the device's languages that the kernel is in.
+    /// The first of the device's languages for which the kernel has a body.
     pub fn language_on(&self, device: &'static backend::DeviceState) -> Result<Language> {
         let theirs = device.languages();
         let found = theirs.iter().find(|l| self.body(l).is_some()).and_then(|l| Language::of(l));
@@ -391,7 +389,7 @@ impl Definition {
         found.map(|(_, options)| &options[..])
     }
 
-    /// The source of a call, but for the body.
+    /// The source of a call, without the body.
     pub fn generate(
         &self,
         language: Language,
@@ -416,12 +414,12 @@ impl Definition {
 }
 
 impl Launch {
-    /// The group, cut to the grid.
+    /// The group, reduced to the grid's size.
     pub(super) fn real_group(&self) -> [u32; 3] {
         std::array::from_fn(|i| self.group[i].min(self.grid[i]).max(1))
     }
 
-    /// How many groups of a size.
+    /// Number of groups of the given size.
     pub(super) fn groups(&self, group: [u32; 3]) -> [u32; 3] {
         std::array::from_fn(|i| self.grid[i].div_ceil(group[i]))
     }

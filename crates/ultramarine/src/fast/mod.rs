@@ -1,10 +1,10 @@
-//! Kernels in source form: operations of your own on devices, without building anything; and parts of layers.
+//! Kernels in source form, which are user-defined operations on devices without a build step; and parts of layers.
 //!
-//! A [`Kernel`] is the body of a function, in one or more languages, with the names of its inputs and outputs. The
-//! signature around it is made of these names and of the dtypes that it is called with; a [`prelude`] with helpers
-//! precedes it. It is compiled once for each device and source.
+//! A [`Kernel`] is the body of a function, in one or more languages, with the names of its inputs and outputs. Its
+//! signature is generated from these names and the dtypes of the call, and a [`prelude`] of helper functions precedes
+//! it. It is compiled once for each device and source.
 //!
-//! The names of a language and what a body finds in it are in `docs/kernels.md`.
+//! `docs/kernels.md` lists the names of each language that a body can use.
 //!
 //! # Example
 //! ```
@@ -44,11 +44,11 @@ pub use foreign::ForeignKernel;
 use kernel::Definition;
 pub use kernel::{Kernel, Launch, Template};
 
-/// The languages in which the signature of a [`Kernel`] can be made. A backend takes some of them,
-/// in an order of its own.
+/// The languages for which the signature of a [`Kernel`] can be generated. A backend accepts some of them, in its own
+/// order of preference.
 pub const LANGUAGES: [&str; 4] = ["opencl-c", "cuda-c", "msl", "wgsl"];
 
-/// The error of a transform that finds a kernel's call.
+/// The error of a transform that meets a kernel's call.
 fn no_rule<T>(kernel: &str, rule: &str) -> Result<T> {
     bail!(
         rule,
@@ -56,9 +56,10 @@ fn no_rule<T>(kernel: &str, rule: &str) -> Result<T> {
     )
 }
 
-/// The text that precedes kernels of a language: helpers whose names begin with `um_`. `None` for a language that has none.
+/// The text that precedes kernels of a language: helper functions whose names begin with `um_`. `None` for a language
+/// without a prelude.
 ///
-/// Languages are those of [`LANGUAGES`]; `docs/kernels.md` says what there is in each.
+/// Languages are those of [`LANGUAGES`]; `docs/kernels.md` lists the helpers of each.
 pub fn prelude(language: &str) -> Option<&'static str> {
     Some(match language {
         "opencl-c" => include_str!("prelude/opencl.cl"),

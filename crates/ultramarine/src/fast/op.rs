@@ -12,19 +12,19 @@ use std::sync::{Arc, OnceLock};
 use ultramarine_abi::schema::{NoAttrs, op};
 
 attributes! {
-    /// A kernel and how it is called.
+    /// A kernel and the arguments of its call.
     #[derive(Debug)]
     struct KernelCall {
         definition: Arc<Definition>,
         launch: Launch,
-        /// Axes and dtype of each input.
+        /// Number of axes and dtype of each input.
         inputs: Vec<(usize, Dtype)>,
     }
 }
 
 struct Inner {
     call: KernelCall,
-    /// For the language of the device that it runs on.
+    /// The source generated for the language of the device on which the call runs.
     generated: OnceLock<Arc<Generated>>,
 }
 
@@ -51,12 +51,12 @@ impl Launched {
         Launched(Arc::new(Inner { call, generated: OnceLock::new() }))
     }
 
-    /// The source around the body, in the language of a device.
+    /// The source around the body, in the device's language.
     pub fn generated(&self, device: &'static DeviceState) -> Result<Arc<Generated>> {
         let language = self.0.call.definition.language_on(device)?;
         let make = || Ok(Arc::new(self.generate(language)?));
         if let Some(known) = self.0.generated.get() {
-            // An operation may be run again elsewhere.
+            // An operation can run again on another device, so generate its language then.
             return if known.language == language { Ok(known.clone()) } else { make() };
         }
         let made = make()?;
@@ -92,7 +92,7 @@ impl Launched {
         }
     }
 
-    /// An input as the kernel gets it.
+    /// An input in the form that the kernel takes.
     fn input(&self, exec: &Exec, operand: &Operand<'_>) -> Result<Value> {
         let copy = match self.0.call.definition.ensure_row_contiguous {
             true => exec.contiguous(operand)?,
@@ -101,7 +101,7 @@ impl Launched {
         Ok(copy.unwrap_or_else(|| operand.value.clone()))
     }
 
-    /// The numbers of a list, as the language has them.
+    /// The numbers of a list, in the language's integer type.
     fn list(&self, language: Language, slot: Slot, operand: &Operand<'_>) -> Result<Vec<u8>> {
         let narrow = |v: isize| {
             i32::try_from(v).map_err(|_| {
@@ -131,7 +131,7 @@ impl Launched {
             }
         }
         if bytes.is_empty() {
-            // Of an array without axes; it is not read.
+            // An array without axes has an empty list; the padding is not read.
             bytes.extend([0; 8]);
         }
         Ok(bytes)
@@ -142,7 +142,7 @@ impl Launched {
     }
 }
 
-/// Memory for outputs, filled with a number where there is one.
+/// Memory for outputs, filled if there is an initial value.
 pub(super) fn outputs(
     exec: &Exec,
     results: &[(Shape, Dtype)],

@@ -1,4 +1,4 @@
-//! Frequencies that elements of a spectrum stand for, and their order.
+//! Frequencies of a spectrum's elements, and the order of these elements.
 
 use crate::error::{Result, ensure};
 use crate::ops::rules::builders::like;
@@ -32,7 +32,7 @@ fn shifted(op: &str, a: &Array, axes: Axes, by: impl Fn(isize) -> isize) -> Resu
     a.roll(&shifts, &axes)
 }
 
-/// Checks arguments; the step between frequencies.
+/// Checks the arguments; returns the step between frequencies.
 fn step(op: &str, n: usize, d: f64) -> Result<f64> {
     ensure!(n != 0, op, "`n` must be greater than 0. Pass the number of samples.");
     ensure!(d != 0.0, op, "`d` must be non-zero. Pass the distance of two samples.");
@@ -44,8 +44,8 @@ fn numbers(from: f64, to: f64, step: f64) -> Result<Array> {
     all.multiply(like(&all, step))
 }
 
-/// Returns the frequency of each element of a transform of `n` samples with the distance `d`, as
-/// float32: first the frequencies from 0 on, then the negative ones.
+/// Returns the frequency of each element of a transform of `n` samples at distance `d`, as float32:
+/// first the frequencies from 0 on, then the negative ones.
 ///
 /// # Errors
 /// [`crate::Error::Value`] for no samples, or a distance of 0.

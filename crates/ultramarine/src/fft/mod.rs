@@ -1,14 +1,14 @@
 //! Discrete Fourier transforms.
 //!
-//! All of them are computed in float32 and complex64: other real dtypes are converted to float32, and what
-//! becomes a spectrum is complex64. `float64` loses precision so, as in MLX.
+//! All transforms are computed in float32 and complex64: other real dtypes are converted to float32, and spectra are
+//! complex64. `float64` therefore loses precision, as in MLX.
 //!
 //! The forward transform of n elements is `y[k] = sum over j of x[j] e^(-2 pi i j k / n)`; the inverse one has
 //! the other sign and, unless a [`Norm`] says otherwise, a factor of 1 / n. Transforms of real numbers
 //! (`rfft` and its family) give the first n / 2 + 1 elements (rounded down) of the last transformed axis, as the others are
 //! their complex conjugates in reverse.
 //!
-//! An axis is cut off at the end, or zeros are appended to it, where another size than its own is asked for.
+//! If another size than the axis' own is requested, the axis is cut off at the end, or zeros are appended.
 //!
 //! # Example
 //! ```
@@ -33,7 +33,7 @@
 //! # Ok::<(), ultramarine::Error>(())
 //! ```
 
-// The public functions. The operation that they apply, with its rules, is in `ops/fft`.
+// The public functions. Their operation, with its rules, is in `ops/fft`.
 
 mod frequencies;
 mod short_time;
@@ -51,8 +51,8 @@ use smallvec::SmallVec;
 use std::str::FromStr;
 use ultramarine_abi::schema::fft as code;
 
-/// Directions of transforms that have a factor. A forward and an inverse transform with the same
-/// `Norm` give the input back.
+/// Selects the directions of transforms that have a factor. A forward and an inverse transform with the same `Norm`
+/// together return the input.
 ///
 /// ```
 /// use ultramarine::{Array, fft::{Norm, fft}};
@@ -63,12 +63,12 @@ use ultramarine_abi::schema::fft as code;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Norm {
-    /// The inverse ones: 1 / n.
+    /// Inverse transforms have the factor 1 / n.
     #[default]
     Backward,
-    /// Both: 1 / sqrt(n), so that lengths of vectors stay.
+    /// Both directions have the factor 1 / sqrt(n), so that lengths of vectors are preserved.
     Ortho,
-    /// The forward ones: 1 / n.
+    /// Forward transforms have the factor 1 / n.
     Forward,
 }
 
@@ -112,7 +112,7 @@ struct Family {
 }
 
 impl Family {
-    /// Sizes and axes as they were asked for, checked; `None`: there is nothing to do.
+    /// Checks the requested sizes and axes. `None` means that no transform is needed.
     fn plan(
         self,
         a: &Array,
@@ -142,7 +142,7 @@ impl Family {
         if s.is_some_and(|s| s.len() != axes.len()) {
             bail!(op, "Shape and axes have different sizes. Pass an axis for each size in `s`.");
         }
-        // Those that are out of range may be twice there too.
+        // Axes that are out of range may also occur twice.
         let same = |a: isize, b: isize| match (place(a), place(b)) {
             (None, None) => a == b,
             (a, b) => a == b,
@@ -168,7 +168,7 @@ impl Family {
         Ok(if plan.is_empty() { None } else { Some(plan) })
     }
 
-    /// Transforms along several axes; of a family of real numbers, the last one is that of the real transform.
+    /// Transforms along several axes. For a transform of real numbers, the last axis has the real transform.
     fn run(
         self,
         a: &Array,
@@ -199,7 +199,7 @@ impl Family {
     }
 }
 
-/// The array with its axes cut off or filled up with zeros to these sizes.
+/// The array, cut off or padded with zeros to these sizes of the axes.
 fn fitted(a: &Array, axes: &[(usize, usize)], last: (usize, usize)) -> Result<Array> {
     let mut a = a.clone();
     let mut widths: SmallVec<[(usize, usize); 4]> = SmallVec::from_elem((0, 0), a.ndim());
@@ -233,8 +233,8 @@ macro_rules! transforms {
 
         $(#[$two_doc])*
         ///
-        /// `s` has the length of the transform along each axis (`None`: the axes' sizes), as `n` of the
-        /// transform along one axis; `axes` are the axes (`None` or `..`: the last two).
+        /// `s` gives the length of the transform along each axis (`None`: the axes' sizes), as `n` does for the
+        /// transform along one axis. `axes` are the axes (`None` or `..`: the last two).
         ///
         /// # Errors
         #[doc = concat!("As [`", stringify!($many), "`].")]
@@ -251,13 +251,13 @@ macro_rules! transforms {
 
         $(#[$many_doc])*
         ///
-        /// `s` has the length of the transform along each axis (`None`: the axes' sizes), as `n` of the
-        /// transform along one axis; `axes` are the axes (`..`: all; not with `s`). Without an axis the
-        /// array stays as it is.
+        /// `s` gives the length of the transform along each axis (`None`: the axes' sizes), as `n` does for the
+        /// transform along one axis. `axes` are the axes (`..`: all; not allowed with `s`). Without any axis the array
+        /// is returned unchanged.
         ///
         /// # Errors
-        /// [`Error::Index`] for an axis out of range; [`Error::Value`] for one that is there twice, a length of
-        /// 0, lengths that are not as many as the axes, or a 0-d array.
+        /// [`Error::Index`] for an axis out of range; [`Error::Value`] for an axis that occurs twice, a length of 0, a
+        /// number of lengths other than that of the axes, or a 0-d array.
         pub fn $many(
             a: &Array,
             s: Option<&[usize]>,
@@ -305,9 +305,8 @@ transforms! { true false;
     rfftn
 }
 transforms! { true true;
-    /// Returns the inverse of [`rfft`]: `n` real numbers, as float32. The default is 2 (m - 1) for m
-    /// elements, so an odd length needs `n`. Imaginary parts that no transform of real numbers has are
-    /// ignored.
+    /// Returns the inverse of [`rfft`]: `n` real numbers, as float32. The default is 2 (m - 1) for m elements, so an
+    /// odd length requires `n`. Imaginary parts that cannot come from real numbers are ignored.
     irfft
     /// Returns the inverse of [`rfft2`]: real numbers, as float32.
     irfft2

@@ -1,4 +1,4 @@
-//! Short-time transforms: spectra of overlapping frames of a signal, and the signal from them.
+//! Short-time transforms: spectra of overlapping frames of a signal, and the reverse.
 
 use super::{Norm, fft, ifft, irfft, rfft};
 use crate::error::{Error, Result, bail, ensure};
@@ -6,25 +6,25 @@ use crate::ops::rules::builders::{like, plus, slice_axis};
 use crate::shape::{Shape, contiguous_strides};
 use crate::{array::Array, dtype::Dtype, ops::shape::pad::PadMode, placement::follow};
 
-/// Frames of a signal, for [`stft`]. The defaults are in parentheses; `None` stands for one that
-/// depends on other fields.
+/// Options of the frames of a signal, for [`stft`]. Defaults are in parentheses. `None` selects a default that depends
+/// on other fields.
 #[derive(Clone, Debug)]
 pub struct StftOptions {
     /// Samples of a frame (2048).
     pub n_fft: usize,
-    /// Samples from the start of a frame to that of the next (a quarter of a frame).
+    /// Samples between the starts of consecutive frames (a quarter of a frame).
     pub hop_length: Option<usize>,
-    /// Samples of the window of ones that is used without `window` (a frame).
+    /// Length of the window of ones that is used if there is no `window` (a frame).
     pub win_length: Option<usize>,
-    /// A 1-d window, which is put into the middle of the frame, with zeros around it.
+    /// A 1-d window. It is placed in the middle of the frame, with zeros around it.
     pub window: Option<Array>,
-    /// Half a frame is added at either end, so that frames are centered at their positions (true).
+    /// If set, half a frame is added at either end, so that frames are centered at their positions (true).
     pub center: bool,
-    /// With what it is filled (reflected elements).
+    /// The mode by which the added samples are filled (reflected elements).
     pub pad_mode: PadMode,
     /// Factors of the transforms.
     pub norm: Norm,
-    /// Only the frequencies from 0 on (true for real signals).
+    /// If set, returns only the frequencies from 0 on (true for real signals).
     pub onesided: Option<bool>,
 }
 
@@ -43,25 +43,25 @@ impl Default for StftOptions {
     }
 }
 
-/// Frames of a signal, for [`istft`]. Give the values that [`stft`] had in its [`StftOptions`]:
-/// they are not part of the spectra.
+/// Options of the frames of a signal, for [`istft`]. Pass the values that [`stft`] had in its [`StftOptions`], because
+/// the spectra do not contain them.
 #[derive(Clone, Debug)]
 pub struct IstftOptions {
-    /// Samples of a frame (as many as the spectra ask for; an odd number must be told).
+    /// Samples of a frame (computed from the spectra's size; an odd number must be given).
     pub n_fft: Option<usize>,
-    /// Samples from the start of a frame to that of the next (a quarter of a frame).
+    /// Samples between the starts of consecutive frames (a quarter of a frame).
     pub hop_length: Option<usize>,
-    /// Samples of the window of ones that is used without `window` (a frame).
+    /// Length of the window of ones that is used if there is no `window` (a frame).
     pub win_length: Option<usize>,
     /// The 1-d window.
     pub window: Option<Array>,
-    /// Half a frame is cut off at either end (true).
+    /// If set, half a frame is cut off at either end (true).
     pub center: bool,
     /// Factors of the transforms.
     pub norm: Norm,
-    /// The spectra have only frequencies from 0 on (true).
+    /// If set, the spectra contain only frequencies from 0 on (true).
     pub onesided: Option<bool>,
-    /// Samples of the result: it is cut off, or zeros are appended.
+    /// Samples of the result, which is cut off or padded with zeros to this length.
     pub length: Option<usize>,
 }
 
@@ -80,10 +80,10 @@ impl Default for IstftOptions {
     }
 }
 
-/// Where the squares of the windows sum up to less than this, the signal is not divided by them.
+/// Where the sum of the windows' squares is below this, the signal is not divided by it.
 const LEAST: f64 = 1e-8;
 
-/// Checks the sizes of frames; the samples from one to the next.
+/// Checks the sizes of frames; returns the samples between the starts of consecutive frames.
 fn hop(op: &str, n_fft: usize, hop: Option<usize>) -> Result<usize> {
     ensure!(n_fft != 0, op, "n_fft must be positive but is 0. Pass the size of a frame.");
     match hop.unwrap_or(n_fft / 4) {
@@ -123,8 +123,8 @@ fn window(op: &str, given: Option<&Array>, length: Option<usize>, n_fft: usize) 
     window.pad(&[(left, n_fft - n - left)], PadMode::Constant, like(&window, 0.0))
 }
 
-/// Returns the spectra of overlapping frames of the last axis, each times a window: complex64 of
-/// shape `(..., frequencies, frames)`.
+/// Returns the spectra of overlapping frames of the last axis, each multiplied by a window: complex64 of shape `(...,
+/// frequencies, frames)`.
 ///
 /// # Errors
 /// [`Error::Value`] when the signal is 0-d or shorter than a frame, a length is 0, or the window is not 1-d or longer
@@ -176,12 +176,12 @@ pub fn stft(x: &Array, options: &StftOptions) -> Result<Array> {
     transform(&frames, None, -1, options.norm)?.swapaxes(-1, -2)
 }
 
-/// Returns the signal of which [`stft`] gives these spectra, `(..., frequencies, frames)`: the
-/// frames times the window are added where they overlap, and divided by the sum of the windows'
-/// squares. Of a complex signal it is the real part.
+/// Returns the signal for which [`stft`] gives these spectra, `(..., frequencies, frames)`. Frames times the window are
+/// added where they overlap, and divided by the sum of the windows' squares. The result is real; for a complex signal
+/// it is the real part.
 ///
 /// # Errors
-/// [`Error::Value`] when there are no spectra, a length is 0, or the window is not 1-d or longer than a frame.
+/// [`Error::Value`] when the spectra are empty, a length is 0, or the window is not 1-d or longer than a frame.
 pub fn istft(spectra: &Array, options: &IstftOptions) -> Result<Array> {
     spectra.computable("istft")?;
     let _home = follow(&[spectra]);
@@ -224,10 +224,10 @@ pub fn istft(spectra: &Array, options: &IstftOptions) -> Result<Array> {
     slice_axis(&signal, axis, start, there)?.pad(&widths, PadMode::Constant, like(&signal, 0.0))
 }
 
-/// Parts of a frame that are added as whole arrays; of more, elements are scattered.
+/// Up to this many parts of a frame are added as whole arrays. If there are more, elements are scattered.
 const MAX_PARTS: usize = 16;
 
-/// Frames `(..., frames, n)` added up, each `hop` further than the one before.
+/// Adds up frames `(..., frames, n)`, each shifted by `hop` samples from the one before.
 fn overlapped(frames: &Array, hop: usize) -> Result<Array> {
     let lead = frames.ndim() - 2;
     let [count, n] = [frames.shape()[lead], frames.shape()[lead + 1]];
@@ -244,7 +244,7 @@ fn overlapped(frames: &Array, hop: usize) -> Result<Array> {
         let positions = positions.broadcast_to(all.shape())?;
         return Array::zeros(&shape, frames.dtype())?.scatter_add_axis(&positions, &all, lead);
     }
-    // Part i of frame f goes to part f + i of the result.
+    // Part i of frame f is added to part f + i of the result.
     let mut whole: Option<Array> = None;
     shape.push((count + parts - 1) * hop);
     for i in 0..parts {

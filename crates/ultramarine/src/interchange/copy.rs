@@ -1,4 +1,4 @@
-//! Copies in host memory, of elements that may be misaligned too.
+//! Copies in host memory, also of misaligned elements.
 
 use crate::shape::{self, Shape};
 use crate::{
@@ -6,10 +6,10 @@ use crate::{
 };
 use ultramarine_abi::dlpack::Checked;
 
-/// A row-major array of elements that somebody else has, in memory of its own.
+/// Copies foreign elements to a row-major array in memory of its own.
 ///
 /// # Safety
-/// `first` is the first of elements that lie as said, and nobody writes to them meanwhile.
+/// `first` is the first of elements with this layout, and no thread writes to them during the copy.
 pub(super) unsafe fn of_host(
     first: *const u8,
     dims: &Shape,
@@ -32,11 +32,12 @@ pub(super) unsafe fn of_host(
     Ok(Array::given(value, dims.clone(), dtype))
 }
 
-/// Copies elements of `size` bytes to `to`, in row-major order. Returns the end.
+/// Copies elements of `size` bytes to `to`, in row-major order. Returns the end of the written
+/// bytes.
 ///
 /// # Safety
-/// They are there, and `to` has room for all and is apart from them. Nothing has to be
-/// aligned.
+/// The elements are valid, and `to` has room for all of them without overlap. Alignment is not
+/// required.
 unsafe fn gather(
     from: *const u8,
     dims: &[usize],

@@ -1,4 +1,4 @@
-//! DLPack's devices and ours: who serves which.
+//! Maps DLPack's devices to those of loaded backends.
 
 use super::kinds::{self, Visibility, name_of};
 use crate::backend::{self, DeviceState};
@@ -8,17 +8,17 @@ use crate::error::{Error, Result};
 use ultramarine_abi::dlpack::{DLDevice, device_type};
 use ultramarine_runtime::packages;
 
-/// Where a tensor is, as it can be used here.
+/// The place of a tensor, as this process can use it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Home {
-    /// Addresses of the host.
+    /// Memory that the host can address.
     Host,
     /// A device that a loaded backend serves.
     Device(Device),
 }
 
-/// The device of a tensor here. The first tensor of a device that is not served yet loads the
-/// backends that can be found.
+/// Finds the device of a tensor. The first tensor on a device without a backend makes the process
+/// load the backends that can be found.
 ///
 /// # Errors
 /// [`Error::BufferDevice`] when no loaded backend serves it.
@@ -33,7 +33,7 @@ pub(super) fn home(dl: DLDevice) -> Result<Home> {
         }
         Visibility::Host => Ok(Home::Host),
         Visibility::Both(device_type) => {
-            // It is the device's where that is served.
+            // If a backend serves the device, the memory belongs to that device.
             let dl = DLDevice { device_type, ..dl };
             Ok(find(dl).map_or(Home::Host, |state| Home::Device(state.device)))
         }
@@ -41,10 +41,10 @@ pub(super) fn home(dl: DLDevice) -> Result<Home> {
     }
 }
 
-/// The device of ours that a consumer names.
+/// Ultramarine's device for the device that a consumer names.
 ///
 /// # Errors
-/// [`Error::BufferDevice`] when there is no such.
+/// [`Error::BufferDevice`] when no backend serves it.
 pub(super) fn named(dl: DLDevice) -> Result<Device> {
     match (dl.device_type, dl.device_id) {
         (device_type::CPU, 0) => Ok(Device::CPU),
@@ -62,7 +62,7 @@ fn find(dl: DLDevice) -> Option<&'static DeviceState> {
 #[cold]
 fn served(op: &str, dl: DLDevice) -> Result<Device> {
     let loaded = || {
-        // This loads what was not loaded yet.
+        // Loads backends that were not loaded yet.
         devices::device_count(DeviceType::Gpu);
         find(dl)
     };
@@ -110,7 +110,7 @@ fn missing(op: &str, dl: DLDevice) -> Error {
 /// An array's device in DLPack.
 ///
 /// # Errors
-/// [`Error::Value`] when no loaded backend has it.
+/// [`Error::Value`] when no loaded backend serves the device.
 pub(super) fn of(device: Device) -> Result<DLDevice> {
     Ok(devices::get(device)?.dl)
 }

@@ -1,4 +1,4 @@
-//! Memory of backends' devices: tensors as buffers there, and buffers as tensors.
+//! Memory of backends' devices: tensors imported as buffers, and buffers exported as tensors.
 
 use super::device::{self, Home};
 use super::export::{Kind, StreamKeeper, managed};
@@ -16,22 +16,22 @@ use std::sync::Arc;
 use ultramarine_abi::dlpack::{Checked, DLDevice, Description, ManagedTensor, flag};
 use ultramarine_abi::interface::memory::{self, ForeignMemory, kind};
 
-/// A tensor's memory as a buffer, and where the first element is in it.
+/// A tensor's memory as a buffer, and the offset of its first element.
 type Placed = (BufferRef, usize);
 
-/// A tensor that is taken.
+/// A tensor that is being imported.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Arrival {
     pub checked: Checked,
     pub dtype: Dtype,
-    /// Where it is.
+    /// The tensor's place.
     pub home: Home,
-    /// Where its array shall be; `None`: there.
+    /// The device for its array; `None`: the tensor's own device.
     pub device: Option<Device>,
-    /// As of [`super::ImportOptions`].
+    /// As in [`super::ImportOptions`].
     pub copy: Option<bool>,
-    /// The producer's stream behind whose present work the values are, if it did not make ours
-    /// wait itself.
+    /// The producer's stream. The values are valid after its present work. `None` if the producer already made our
+    /// stream wait.
     pub after: Option<u64>,
 }
 
@@ -43,13 +43,13 @@ impl Arrival {
         }
     }
 
-    /// Returns true if it is in host memory and stays there.
+    /// Returns true if the tensor is in host memory and stays there.
     pub fn is_plain(&self) -> bool {
         self.home == Home::Host && self.device.is_none_or(|d| d == Device::CPU)
     }
 
-    /// Takes the tensor's memory: on the device where its array shall be if that can see it, else
-    /// where it is. The last part then says where it has to be copied to.
+    /// Takes the tensor's memory. It goes to the device that the array needs if that device can access the memory; else
+    /// it stays in place, and the last result names the device to copy it to.
     pub fn take(&self, mut tensor: ManagedTensor) -> Result<(BufferRef, usize, Option<Device>)> {
         let here = self.here();
         let target = self.device.unwrap_or(here);
@@ -75,8 +75,7 @@ impl Arrival {
         Ok((buffer, offset, Some(target)))
     }
 
-    /// Takes a tensor's memory into a device without a copy. Gives the tensor back where that
-    /// cannot be.
+    /// Imports a tensor's memory to a device without a copy. Returns the tensor if this is impossible.
     fn import(
         &self,
         tensor: ManagedTensor,
@@ -92,7 +91,7 @@ impl Arrival {
             Err(error) => return Err((Some(tensor), error)),
         };
         let Some((mut block, offset)) = block else {
-            // There is nothing to share: the deleter runs now.
+            // An empty tensor has no memory to share, so the deleter runs now.
             return Buffer::new(0, state).map(|b| (b, 0)).map_err(|error| (Some(tensor), error));
         };
         let flags = tensor.flags();
@@ -102,20 +101,20 @@ impl Arrival {
         let made = match state.import(&block) {
             Ok(made) => made,
             Err(error) => {
-                // SAFETY: a backend that refuses memory does not release it.
+                // SAFETY: a backend that rejects memory does not release it.
                 return Err((Some(*unsafe { Box::from_raw(context) }), error));
             }
         };
         let address = if kinds::is_address(block.kind) { block.handle } else { 0 };
         let buffer = Buffer::imported(made, (address, block.bytes as usize), flags, state);
-        // The host's memory is ready; the device's is once its producer's work is done.
+        // Host memory is ready; device memory is ready once its producer's work is done.
         if matches!(self.home, Home::Device(_)) {
             self.arrive(&buffer, state).map_err(|error| (None, error))?;
         }
         Ok((buffer, offset))
     }
 
-    /// The tensor's memory in the words of the contract, and where the first element is in it.
+    /// The tensor's memory as the contract describes it, and the offset of its first element.
     fn block(&self, tensor: &ManagedTensor, state: &DeviceState) -> Result<(ForeignMemory, usize)> {
         let header = tensor.tensor();
         let (below, bytes) = (self.checked.below, self.checked.bytes);
@@ -129,13 +128,13 @@ impl Arrival {
             Home::Host => kind::HOST,
             Home::Device(_) => kinds::kind_of("from_dlpack", header.device.device_type)?,
         };
-        // Valid tensors' offsets and extents were seen to fit.
+        // Validation has checked that offsets and extents of the tensor fit.
         let start = header.byte_offset as usize;
         let (handle, bytes, offset, first) = if kinds::is_address(kind) {
             let first = header.data as usize + start;
             (first - below, bytes, below, first)
         } else if start >= below {
-            // A handle stands for the memory from its beginning.
+            // A handle represents the memory from its beginning.
             (header.data as usize, start - below + bytes, start, start)
         } else {
             return Err(Error::buffer(
@@ -146,7 +145,7 @@ impl Arrival {
                 ),
             ));
         };
-        // Devices load whole elements, and may stop for good at one that is not aligned.
+        // Devices load whole elements, and a misaligned one may stop them permanently.
         if !first.is_multiple_of(self.dtype.size()) {
             return Err(Error::buffer(
                 "from_dlpack",
@@ -174,8 +173,8 @@ impl Arrival {
         Ok((block, offset))
     }
 
-    /// Has those who use the buffer wait for what the producer still does: our present stream
-    /// does, and they do for a point of it.
+    /// Makes users of the buffer wait for the producer's pending work: our present stream waits for it, and users wait
+    /// for a point on that stream.
     fn arrive(&self, buffer: &Buffer, state: &'static DeviceState) -> Result<()> {
         let stream = present(state)?;
         if stream.native().is_none() {
@@ -191,24 +190,24 @@ impl Arrival {
             };
         }
         stream.submit("from_dlpack", iter::empty(), iter::once(buffer), |native| match self.after {
-            // SAFETY: the stream that this submission was given.
+            // SAFETY: `native` is the stream of this submission.
             Some(foreign) => unsafe { stream.wait_foreign(native, foreign) },
             None => Ok(()),
         })
     }
 }
 
-/// The end of an import: the backend's buffer is gone.
+/// Called by the backend when its buffer for the import is gone.
 unsafe extern "C" fn release(context: *mut c_void) {
     if backend::shutdown::ended().is_some() {
-        // In a forked child it is the parent's; at the exit its library may be gone.
+        // In a forked child, the tensor belongs to the parent; at process exit, its library may be unloaded.
         return;
     }
-    // SAFETY: the context of an import that succeeded, released once.
+    // SAFETY: the context of a successful import, which the backend releases once.
     deferred_deleters::drop_outside(unsafe { Box::from_raw(context.cast::<ManagedTensor>()) });
 }
 
-/// A tensor in host memory.
+/// Imports a tensor in host memory.
 pub(super) fn host(tensor: ManagedTensor, checked: &Checked) -> Placed {
     let header = tensor.tensor();
     let lowest = (header.data as *mut u8)
@@ -217,14 +216,14 @@ pub(super) fn host(tensor: ManagedTensor, checked: &Checked) -> Placed {
     (Buffer::from_tensor(lowest, checked.bytes, tensor), checked.below)
 }
 
-/// The stream of a device that work of this thread joins.
+/// The device stream that this thread's work is submitted to.
 fn present(state: &'static DeviceState) -> Result<&'static DeviceStream> {
     state.stream(stream::default_stream(state.device)?)
 }
 
-/// Returns the stream that a producer makes wait, as `stream` of its `__dlpack__`: the stream that
-/// work of this thread joins on the tensor's device. `None` if the device has no streams that
-/// libraries share, as the host.
+/// Returns the stream that a producer has to make wait, as `stream` of its `__dlpack__`. It is the stream that this
+/// thread's work joins on the tensor's device. `None` if the device, such as the host, has no streams that libraries
+/// share.
 ///
 /// # Errors
 /// [`Error::BufferDevice`] when no loaded backend serves the device.
@@ -237,8 +236,8 @@ pub fn consumer_stream(device: DLDevice) -> Result<Option<isize>> {
     }
 }
 
-/// Returns the native stream that work of this thread joins on a device; NULL if it has none, and
-/// for the CPU.
+/// Returns the native stream that this thread's work joins on a device. It is NULL for the CPU, and for a device
+/// without native streams.
 ///
 /// # Errors
 /// [`Error::BufferDevice`] when no loaded backend serves the device.
@@ -246,9 +245,8 @@ pub fn current_work_stream(device: DLDevice) -> Result<*mut c_void> {
     Ok(consumer_stream(device)?.map_or(std::ptr::null_mut(), |n| n as *mut c_void))
 }
 
-/// Makes the stream of [`current_work_stream`] wait for an array's values. So the array can be
-/// given to a consumer that asks for no other order (exported with the stream -1). If there is no
-/// such stream, the host waits.
+/// Makes the stream of [`current_work_stream`] wait for an array's values. The array can then be given to a consumer
+/// that requests no other ordering (exported with the stream -1). If there is no such stream, the host waits.
 ///
 /// # Errors
 /// As [`Array::eval`].
@@ -261,7 +259,7 @@ pub fn join_current_stream(array: &Array) -> Result<()> {
     }
     let stream = present(state)?;
     match stream.native() {
-        // Its last write is on that stream itself.
+        // The array's last write is on that stream itself, so nothing has to wait.
         Some(_) if value.buffer.written().is_some_and(|u| std::ptr::eq(u.stream, stream)) => Ok(()),
         Some(_) => {
             stream.submit("__dlpack__", iter::once(&*value.buffer), iter::empty(), |_| Ok(()))
@@ -270,7 +268,7 @@ pub fn join_current_stream(array: &Array) -> Result<()> {
     }
 }
 
-/// The array in memory of its own on a device, computed.
+/// Computes the array in memory of its own on a device.
 pub(super) fn fresh(array: &Array, device: Device) -> Result<Array> {
     let value = array.value()?;
     let here = value.buffer.device();
@@ -282,7 +280,7 @@ pub(super) fn fresh(array: &Array, device: Device) -> Result<Array> {
     if here == device {
         return alone(array);
     }
-    // Of a view of little of its memory only that travels.
+    // If the array is a view of a small part of its memory, transfer only that part.
     let packed = if array.nbytes() < value.buffer.bytes() { alone(array)? } else { array.clone() };
     let value = packed.value()?;
     let buffer = backend::copy_buffer(&value.buffer, devices::get(device)?, None)?;
@@ -291,23 +289,23 @@ pub(super) fn fresh(array: &Array, device: Device) -> Result<Array> {
     Ok(Array::given(value, array.shape().into(), array.dtype()))
 }
 
-/// Behind whose present work an exported buffer is free to be used when it comes back: consumers
-/// let go of it when they have submitted what uses it.
+/// The work after which an exported buffer can be reused when the consumer returns it. Consumers release a buffer once
+/// they have submitted the work that uses it.
 enum Behind {
-    /// A stream of ours, on which the consumer works.
+    /// A stream of Ultramarine, on which the consumer works.
     Ours(&'static DeviceStream),
-    /// Streams of theirs.
+    /// Streams of the consumer.
     Theirs {
         state: &'static DeviceState,
         /// The device's default stream.
         default: Option<u64>,
-        /// The one that they named, if something keeps it alive.
+        /// The stream that the consumer named, if something keeps it alive.
         named: Option<(u64, StreamKeeper)>,
     },
 }
 
 impl Behind {
-    /// `None`: consumers have done their work, or nobody can tell.
+    /// `None` if consumers have finished their work, or if their work cannot be tracked.
     fn of(
         waiting: Waiting,
         state: &'static DeviceState,
@@ -334,17 +332,17 @@ impl Behind {
         Ok(known.then_some(Behind::Theirs { state, default, named }))
     }
 
-    /// Has whoever uses the buffer next, or its memory, wait.
+    /// Makes the next user of the buffer, or of its memory, wait.
     fn settle(self, buffer: &Buffer) -> Result<()> {
         let (stream, default, named) = match self {
             Behind::Ours(stream) => return stream.mark_written("__dlpack__", buffer),
             Behind::Theirs { state, default, named } => (state.returns()?, default, named),
         };
         stream.submit("__dlpack__", iter::empty(), iter::once(buffer), |native| {
-            // SAFETY: the stream that this submission was given, here and below.
+            // SAFETY: `native` is the stream of this submission, here and below.
             let wait = |foreign| unsafe { stream.wait_foreign(native, foreign) };
             if let Some((named, _)) = &named {
-                // Fails where a graph is being captured from it: nothing runs then that could be waited for.
+                // Fails while a graph is captured from the stream: then no running work exists to wait for.
                 let _ = wait(*named);
             }
             default.map_or(Ok(()), wait)
@@ -352,34 +350,34 @@ impl Behind {
     }
 }
 
-/// Owner of an exported buffer, on behalf of a consumer.
+/// Owner of an exported buffer, held by a consumer.
 struct Lent {
     block: Option<ForeignMemory>,
     behind: Option<Behind>,
     buffer: Export,
 }
 
-// SAFETY: the backend's release may be called on any thread; exports may be dropped there too.
+// SAFETY: the backend's release may be called on any thread, and so may the drop of exports.
 unsafe impl Send for Lent {}
-// SAFETY: as above; nothing of it is used through references.
+// SAFETY: as above; its content is never used through shared references.
 unsafe impl Sync for Lent {}
 
 impl Drop for Lent {
     fn drop(&mut self) {
         if let (Some(behind), None) = (self.behind.take(), backend::shutdown::ended()) {
-            // A failure is reported to waits for later values.
+            // A failure is reported to the threads that wait for later values.
             let _ = behind.settle(self.buffer.buffer());
         }
         if let Some(ForeignMemory { release: Some(release), context, .. }) = self.block
             && backend::shutdown::ended().is_none()
         {
-            // SAFETY: the backend's own function with its own argument, once; the buffer lives.
+            // SAFETY: the backend's own function with its own argument, called once; the buffer is alive.
             unsafe { release(context) };
         }
     }
 }
 
-/// The tensor of a value on a device of a backend.
+/// The tensor of a value on a backend's device.
 pub(super) fn export(
     array: &Array,
     value: &Value,
@@ -401,10 +399,10 @@ pub(super) fn export(
     if block.is_some() {
         owner.behind = Behind::of(waiting, state, keeper)?;
     }
-    // Whoever gets the memory may also write to it: those who read it still come first.
+    // The consumer may also write to the memory, so it waits for pending readers as well.
     let uses = buffer.uses();
     match waiting {
-        // Only a failure of the one that writes it matters.
+        // Only a failure of the write matters.
         Waiting::Host => uses.iter().for_each(|u| drop(u.wait())),
         Waiting::Stream(stream) => uses.iter().try_for_each(|u| u.signal(stream))?,
         Waiting::Nobody => {}
@@ -419,6 +417,6 @@ pub(super) fn export(
         byte_offset: block.map_or(0, |b| b.offset + value.offset as u64),
         flags: flags | if buffer.is_read_only() { flag::READ_ONLY } else { 0 },
     };
-    // SAFETY: the owner keeps the buffer, which is as the value and the backend say.
+    // SAFETY: the owner keeps the buffer alive, and value and backend describe it correctly.
     Ok(unsafe { managed(owner, &description, kind) })
 }

@@ -1,4 +1,4 @@
-//! Arrays as tensors.
+//! Exports arrays as tensors.
 
 use super::{device, device_memory, import::HOST, kinds};
 use crate::error::{Error, Result};
@@ -8,23 +8,22 @@ use std::any::Any;
 use std::sync::Arc;
 use ultramarine_abi::dlpack::{DLDevice, Description, ManagedTensor, flag};
 
-/// The DLPack struct that a consumer takes. A consumer of the versioned struct says so by the
-/// argument `max_version` of Python's `__dlpack__`.
+/// The DLPack struct that a consumer takes. A consumer requests the versioned struct by the argument `max_version` of
+/// Python's `__dlpack__`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kind {
-    /// With version and flags: since DLPack 1.0.
+    /// With version and flags: available since DLPack 1.0.
     #[default]
     Versioned,
-    /// Without.
+    /// Without version and flags.
     Legacy,
 }
 
-/// An owner of a consumer's stream: the stream lives as long as this does. See
-/// [`ExportOptions::stream_keeper`].
+/// Keeps a consumer's stream alive as long as it is held. See [`ExportOptions::stream_keeper`].
 pub type StreamKeeper = Arc<dyn Any + Send + Sync>;
 
-/// Options of [`Array::to_dlpack_with`]. The default is what [`Array::to_dlpack`] does: a versioned
-/// tensor where the array is, without a copy.
+/// Options of [`Array::to_dlpack_with`]. The default is that of [`Array::to_dlpack`]: a versioned tensor on the array's
+/// device, without a copy.
 ///
 /// ```
 /// use ultramarine::{Array, interchange::ExportOptions};
@@ -35,26 +34,25 @@ pub type StreamKeeper = Arc<dyn Any + Send + Sync>;
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct ExportOptions {
-    /// Struct of the tensor.
+    /// The struct in which the tensor is exported.
     pub kind: Kind,
-    /// Where the tensor shall be; `None`: where the array is. Another device means a copy.
+    /// The device for the tensor; `None`: the array's device. Another device requires a copy.
     pub device: Option<DLDevice>,
-    /// The consumer's stream, as DLPack numbers those of the device; it waits for the values. `None`:
-    /// the device's default. For the CPU there is only `None`.
+    /// The consumer's stream, in DLPack's numbering for the device. It waits for the values. `None`: the device's
+    /// default stream. The CPU accepts only `None`.
     pub stream: Option<isize>,
-    /// The owner that keeps that stream alive. A consumer that releases the tensor while the stream still works with it is
-    /// then waited for by whoever uses the memory next. Without it that wait is for the device's default stream
-    /// alone (CUDA, ROCm), or for the stream if the backend can keep it alive itself (OpenCL).
+    /// Keeps that stream alive. If a consumer releases the tensor while the stream still works with it, the next user
+    /// of the memory waits for the stream. Without a keeper, the next user waits for the device's default stream only
+    /// (CUDA, ROCm), or for the stream if the backend can keep it alive itself (OpenCL).
     pub stream_keeper: Option<StreamKeeper>,
-    /// `Some(true)`: a copy, flagged as such. `Some(false)`: never. `None`: only for another
-    /// device.
+    /// `Some(true)`: always copies, and sets the flag for copies. `Some(false)`: never copies. `None`: copies only for
+    /// another device.
     pub copy: Option<bool>,
 }
 
 impl Array {
-    /// Returns the array as a tensor for other libraries, without a copy. The array is evaluated
-    /// first. While the tensor lives, its consumer may write to the memory, and every array that
-    /// shares the memory sees that.
+    /// Returns the array as a tensor for other libraries, without a copy. The array is evaluated first. While the
+    /// tensor lives, its consumer may write to the memory; all arrays that share the memory see these writes.
     ///
     /// ```
     /// use ultramarine::Array;
@@ -73,8 +71,8 @@ impl Array {
     /// Returns the array as a tensor, as [`Array::to_dlpack`] does, with options.
     ///
     /// # Errors
-    /// As [`Array::to_dlpack`]; [`Error::Buffer`] when a copy is needed and forbidden, or
-    /// memory that must not be written is asked for in a form that cannot say so.
+    /// As [`Array::to_dlpack`]; [`Error::Buffer`] when a copy is needed but forbidden, or when read-only memory is
+    /// requested in a struct that has no read-only flag.
     pub fn to_dlpack_with(&self, options: ExportOptions) -> Result<ManagedTensor> {
         let ExportOptions { kind, device: None, stream: None, copy: None | Some(false), .. } =
             options
@@ -87,10 +85,10 @@ impl Array {
         }
     }
 
-    /// The tensor of an array that is not evaluated, or on a device, or shall be, or of a copy.
+    /// The tensor of an array that is not evaluated, is on a device or is requested on one, or is to be copied.
     #[cold]
     fn give(&self, options: ExportOptions) -> Result<ManagedTensor> {
-        // A device may still be at work on the values: who waits for it is said below.
+        // A device may still be computing the values. The code below makes the consumer wait for them.
         eval::submit(self)?;
         let here = self.dlpack_device()?;
         let waiting = kinds::waiting(here.device_type, options.stream)?;
@@ -112,7 +110,7 @@ impl Array {
             }
             device_memory::export(array, value, options.kind, flags | padded, waiting, keeper)
         };
-        // Where a copy is given, the tensor alone keeps it.
+        // After a copy, only the tensor keeps the memory.
         match options.device {
             Some(wanted) if wanted != here => {
                 let target = device::named(wanted)?;
@@ -136,11 +134,11 @@ impl Array {
         }
     }
 
-    /// Returns DLPack's type and number of the device of the array's value. The array is evaluated
-    /// for this only if it is a view, whose device is that of its operand.
+    /// Returns DLPack's type and number of the device of the array's value. The array is evaluated for this only if it
+    /// is a view, because a view is on its operand's device.
     ///
     /// # Errors
-    /// [`Error::Value`] when no loaded backend has it; for a view as [`Array::eval`].
+    /// [`Error::Value`] when no loaded backend has the device; for a view as [`Array::eval`].
     pub fn dlpack_device(&self) -> Result<DLDevice> {
         let node = self.node();
         if !node.is_done() && node.op.forwards_operands() && !backend::gpus().is_empty() {
@@ -160,7 +158,7 @@ fn export(array: &Array, value: &Value, kind: Kind, flags: u64) -> Result<Manage
     if kind == Kind::Legacy && read_only | padded != 0 {
         return Err(if padded != 0 { no_padding(array) } else { no_read_only() });
     }
-    // Consumers want the base aligned, and the offset beside it; empty tensors have no data.
+    // Consumers expect an aligned base and a separate offset. Empty tensors have no data.
     let empty = array.shape().contains(&0);
     let (data, byte_offset) = match (empty, buffer.is_aligned_base()) {
         (true, _) => (std::ptr::null_mut(), 0),
@@ -177,7 +175,7 @@ fn export(array: &Array, value: &Value, kind: Kind, flags: u64) -> Result<Manage
         flags: flags | read_only | padded,
     };
     let owner = buffer.export();
-    // SAFETY: the export keeps the memory, which is as the value says.
+    // SAFETY: the export keeps the memory alive, and the value describes it correctly.
     Ok(unsafe { managed(owner, &description, kind) })
 }
 
@@ -193,7 +191,7 @@ fn no_padding(array: &Array) -> Error {
     )
 }
 
-/// A tensor of a kind.
+/// A tensor in the given kind of struct.
 ///
 /// # Safety
 /// As [`ManagedTensor::new`].

@@ -1,4 +1,4 @@
-//! Tensors as arrays.
+//! Imports tensors as arrays.
 
 use super::device::{self, Home};
 use super::device_memory::{self, Arrival};
@@ -14,43 +14,43 @@ use ultramarine_abi::dlpack::{
 /// The host in DLPack.
 pub(super) const HOST: DLDevice = DLDevice { device_type: device_type::CPU, device_id: 0 };
 
-/// Options of [`Array::from_dlpack_with`]. The default is what [`Array::from_dlpack`] does: the
-/// array stays where the tensor is, and is copied only where that is needed.
+/// Options of [`Array::from_dlpack_with`]. The default is that of [`Array::from_dlpack`]: the array
+/// stays on the tensor's device, and is copied only if necessary.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ImportOptions {
-    /// Where the array shall be; `None`: where the tensor is.
+    /// The device for the array; `None`: the tensor's device.
     pub device: Option<Device>,
-    /// `Some(true)`: copied, so that the array is alone with its memory. `Some(false)`: never, an
-    /// error where that is needed. `None`: only where it is needed.
+    /// `Some(true)`: copies, so that only the array uses its memory. `Some(false)`: never copies; a
+    /// necessary copy is an error. `None`: copies only if necessary.
     pub copy: Option<bool>,
 }
 
-/// A validated tensor, ready to be taken. Neither its memory nor its deleter was touched yet, so it
-/// may still be refused.
+/// A validated tensor, ready to be taken. Neither its memory nor its deleter has been touched, so
+/// it can still be rejected.
 #[derive(Clone, Copy, Debug)]
 pub struct Import {
     checked: Checked,
     dtype: Dtype,
     home: Home,
     device: Option<Device>,
-    /// As the caller wants it; `Some(true)` also where it is needed.
+    /// As the caller requests it; also `Some(true)` if a copy is necessary.
     copy: Option<bool>,
     after: Option<u64>,
 }
 
-/// The error for a tensor that is none. (Not an `impl From`: a second source of errors beside
-/// the identity would keep `?` in closures from inferring their type.)
+/// The error for an invalid tensor. (Not an `impl From`: a second source of errors beside the
+/// identity would keep `?` in closures from inferring their type.)
 #[cold]
 pub fn refusal(invalid: Invalid) -> Error {
     Error::buffer("from_dlpack", invalid)
 }
 
 impl Array {
-    /// Takes a tensor of another library as an array. Nothing is copied, except elements at
-    /// misaligned addresses.
+    /// Takes another library's tensor as an array. Nothing is copied, except elements at misaligned
+    /// addresses.
     ///
-    /// The tensor's deleter runs when nothing needs the memory any more, on any thread; also if the
-    /// tensor is refused. Later writes of its owner are seen by all work that is not evaluated yet.
+    /// The tensor's deleter runs when the memory is no longer needed, on any thread; it also runs
+    /// if the tensor is rejected. Unevaluated work sees later writes of the tensor's owner.
     ///
     /// ```
     /// use ultramarine::Array;
@@ -63,8 +63,8 @@ impl Array {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Buffer`] when no array can be that tensor (its dtype, its number of dimensions),
-    /// [`Error::BufferDevice`] when no loaded backend serves its device.
+    /// [`Error::Buffer`] when an array cannot represent the tensor (its dtype, its number of
+    /// dimensions), [`Error::BufferDevice`] when no loaded backend serves its device.
     pub fn from_dlpack(tensor: ManagedTensor) -> Result<Array> {
         Array::from_dlpack_with(tensor, ImportOptions::default())
     }
@@ -72,16 +72,16 @@ impl Array {
     /// Takes a tensor as [`Array::from_dlpack`] does, on another device or with a copy.
     ///
     /// # Errors
-    /// As [`Array::from_dlpack`]; [`Error::Buffer`] when a copy is needed and forbidden.
+    /// As [`Array::from_dlpack`]; [`Error::Buffer`] when a copy is needed but forbidden.
     pub fn from_dlpack_with(tensor: ManagedTensor, options: ImportOptions) -> Result<Array> {
-        // SAFETY: an owned tensor is a valid one.
+        // SAFETY: an owned tensor is valid.
         let checked = unsafe { ultramarine_abi::dlpack::check(tensor.tensor(), tensor.flags()) };
         let checked = checked.map_err(refusal)?;
         if options.copy != Some(true)
             && options.device.is_none()
             && let Some(plain) = Plain::validate(&tensor, &checked)
         {
-            // SAFETY: validated from this tensor.
+            // SAFETY: `plain` was validated from this tensor.
             return Ok(unsafe { plain.take(tensor, &checked) });
         }
         let import = Import::validate(&tensor, checked, options)?;
@@ -90,14 +90,14 @@ impl Array {
     }
 }
 
-/// A tensor that needs nothing but to be taken: in host memory, aligned, of a dtype that
-/// arrays have. The short way of [`Import`] for the most common case.
+/// A tensor that can be taken directly: it is in host memory, aligned, and of a dtype that arrays
+/// have. It is a shortcut of [`Import`] for the most common case.
 #[derive(Clone, Copy, Debug)]
 pub struct Plain(Dtype);
 
 impl Plain {
-    /// Returns a plain import of a valid tensor. `None` if the tensor is not a plain one; then
-    /// [`Import::validate`] decides.
+    /// Returns a plain import of a valid tensor. `None` if the tensor is not a plain one; then use
+    /// [`Import::validate`].
     #[inline]
     pub fn validate(tensor: &ManagedTensor, checked: &Checked) -> Option<Plain> {
         let header = tensor.tensor();
@@ -111,7 +111,7 @@ impl Plain {
     /// Takes the tensor, without a copy.
     ///
     /// # Safety
-    /// The tensor and what was found of it are those that were validated, and nobody changed it
+    /// The tensor and `checked` are those that were validated, and the tensor has not changed
     /// since.
     #[inline]
     pub unsafe fn take(self, tensor: ManagedTensor, checked: &Checked) -> Array {
@@ -119,24 +119,24 @@ impl Plain {
         // SAFETY: the header is the tensor's, which lives as long as the buffer.
         let header = unsafe { &*header };
         let lowest = match checked.elements {
-            // Nobody reads it, but it shall be no NULL.
+            // An empty tensor's address is never read, but must not be NULL.
             0 => std::ptr::NonNull::<u128>::dangling().as_ptr().cast(),
             _ => first(header).wrapping_sub(checked.below),
         };
         let buffer = Buffer::from_tensor(lowest, checked.bytes, tensor);
         let contiguous = checked.contiguous;
         Array::laid_out(buffer, checked.below, self.0, |dims, strides| {
-            // SAFETY: a valid tensor's header, and what was found of it.
+            // SAFETY: the header is a valid tensor's, and `checked` describes it.
             unsafe { lay_out(header, contiguous, dims, strides) }
         })
     }
 }
 
-/// Sizes and strides of a tensor. Strides that lead nowhere may be anything, and later overflow:
-/// they become those of a row-major array.
+/// Copies sizes and strides of a tensor. Strides that are never applied can have any value and
+/// could overflow later, so they are replaced by those of a row-major array.
 ///
 /// # Safety
-/// The header of a valid tensor that is row-major if `contiguous` says so.
+/// The header is that of a valid tensor, which is row-major if `contiguous` is set.
 #[inline]
 unsafe fn lay_out(header: &DLTensor, contiguous: bool, dims: &mut Shape, strides: &mut Strides) {
     let ndim = header.ndim as usize;
@@ -147,8 +147,8 @@ unsafe fn lay_out(header: &DLTensor, contiguous: bool, dims: &mut Shape, strides
     let (sizes, steps) = (dims.as_mut_ptr(), strides.as_mut_ptr());
     let mut step = 1isize;
     for axis in (0..ndim).rev() {
-        // SAFETY: a valid tensor has `ndim` sizes, and is row-major if it has no strides; there
-        // is room for as many.
+        // SAFETY: a valid tensor has `ndim` sizes, and is row-major if it has no strides; the
+        // targets have room for them.
         unsafe {
             let size = header.shape.add(axis).read_unaligned() as usize;
             let given = !contiguous && size != 1;
@@ -157,11 +157,12 @@ unsafe fn lay_out(header: &DLTensor, contiguous: bool, dims: &mut Shape, strides
                 true => header.strides.add(axis).read_unaligned() as isize,
                 false => step,
             });
-            // Valid tensors' sizes were seen not to overflow, those of 0 left out.
+            // Validation has checked that the product of the sizes, without those of 0, does not
+            // overflow.
             step = step.wrapping_mul(size.max(1) as isize);
         }
     }
-    // SAFETY: written just now.
+    // SAFETY: the values were written above.
     unsafe {
         dims.set_len(ndim);
         strides.set_len(ndim);
@@ -169,7 +170,7 @@ unsafe fn lay_out(header: &DLTensor, contiguous: bool, dims: &mut Shape, strides
 }
 
 impl Import {
-    /// Validates that a well-formed tensor can be an array.
+    /// Checks that an array can represent a valid tensor.
     ///
     /// # Errors
     /// As [`Array::from_dlpack_with`].
@@ -194,8 +195,9 @@ impl Import {
         Ok(Import { checked, dtype, home, device, copy, after: None })
     }
 
-    /// The values are there once a native stream of the tensor's device has done its present
-    /// work: for producers that did not make the stream of [`super::consumer_stream`] wait.
+    /// Makes the values valid only after the present work of a native stream of the tensor's
+    /// device. Use it for producers that did not make the stream of [`super::consumer_stream`]
+    /// wait.
     #[must_use]
     pub fn after(self, stream: u64) -> Import {
         Import { after: Some(stream), ..self }
@@ -209,14 +211,14 @@ impl Import {
             || self.device.is_some_and(|d| d != Device::CPU)
     }
 
-    /// Takes the tensor. Its deleter runs when nothing needs the memory any more, at once where
-    /// it was copied; also if this fails.
+    /// Takes the tensor. Its deleter runs when the memory is no longer needed: at once if the
+    /// tensor was copied, and also if this function fails.
     ///
     /// # Errors
-    /// [`Error::Memory`] when there is none for a copy.
+    /// [`Error::Memory`] when there is no memory for a copy.
     ///
     /// # Safety
-    /// The tensor is the one that was validated, and nobody changed it since.
+    /// The tensor is the one that was validated, and has not changed since.
     pub unsafe fn take(self, tensor: ManagedTensor) -> Result<Array> {
         if self.home == Home::Host && self.copy != Some(true) && self.device.is_none() {
             // SAFETY: by this function's contract.
@@ -225,12 +227,12 @@ impl Import {
         let Import { checked, dtype, home, device, copy, after } = self;
         let header = tensor.tensor();
         let (mut dims, mut strides) = (Shape::new(), Strides::new());
-        // SAFETY: the tensor that was validated.
+        // SAFETY: this tensor was validated.
         unsafe { lay_out(header, checked.contiguous, &mut dims, &mut strides) };
         let is_host = home == Home::Host;
         if is_host && copy == Some(true) && (checked.contiguous || !is_aligned(header, dtype)) {
             let data = first(header);
-            // SAFETY: a valid tensor's elements lie there, and it lives until they are copied.
+            // SAFETY: a valid tensor has its elements there, and it lives until they are copied.
             let array = unsafe { copy::of_host(data, &dims, &strides, dtype, &checked) };
             drop(tensor);
             return match device {
@@ -257,7 +259,7 @@ impl Import {
     }
 }
 
-/// The address of a tensor's first element, if it is one of the host's.
+/// The address of a tensor's first element, if the host can address it.
 #[inline]
 fn first(tensor: &DLTensor) -> *mut u8 {
     (tensor.data as *mut u8).wrapping_add(tensor.byte_offset as usize)
@@ -265,7 +267,7 @@ fn first(tensor: &DLTensor) -> *mut u8 {
 
 #[inline]
 fn is_aligned(tensor: &DLTensor, dtype: Dtype) -> bool {
-    // Powers of two.
+    // Alignments are powers of two.
     first(tensor) as usize & (alignment(dtype) - 1) == 0
 }
 

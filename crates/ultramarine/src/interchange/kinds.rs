@@ -1,6 +1,5 @@
-//! DLPack's types of devices, by number: what they are called, whose memory the host sees, what a
-//! tensor's `data` is there, and what streams are. This file and the runtime's table of packages are all of the core that
-//! may name backends.
+//! DLPack's device types by number: their names, the processors that can access their memory, the meaning of a tensor's
+//! `data`, and their streams. In the core, only this file and the runtime's table of packages may name backends.
 
 use crate::error::{Error, Result};
 use ultramarine_abi::{dlpack::device_type, interface::memory::kind};
@@ -8,11 +7,11 @@ use ultramarine_abi::{dlpack::device_type, interface::memory::kind};
 /// The processors that can access memory of a type of device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Visibility {
-    /// The host, as its own.
+    /// The host, as its own memory.
     Host,
-    /// The host, and devices of this type.
+    /// The host, and devices of the given type.
     Both(i32),
-    /// Devices of that type.
+    /// Only devices of that type.
     Device,
 }
 
@@ -20,14 +19,14 @@ pub(super) enum Visibility {
 #[inline]
 pub(super) fn visibility(device_type: i32) -> Visibility {
     match device_type {
-        // The host sees pinned memory as its own. Its number is that of the device that pinned it.
+        // The host accesses pinned memory as its own. Its device number is that of the device that pinned it.
         device_type::CPU | device_type::CUDA_HOST | device_type::ROCM_HOST => Visibility::Host,
         device_type::CUDA_MANAGED => Visibility::Both(device_type::CUDA),
         _ => Visibility::Device,
     }
 }
 
-/// Name of a type of device in other libraries, and the backend that serves it.
+/// Name of a device type in other libraries, and the backend that serves it.
 pub(super) fn names(device_type: i32) -> (&'static str, Option<&'static str>) {
     use device_type::*;
     match device_type {
@@ -48,7 +47,7 @@ pub(super) fn names(device_type: i32) -> (&'static str, Option<&'static str>) {
     }
 }
 
-/// A device type as messages name it.
+/// Name of a device type in messages.
 pub(super) fn name_of(device_type: i32) -> &'static str {
     names(device_type).0
 }
@@ -56,7 +55,7 @@ pub(super) fn name_of(device_type: i32) -> &'static str {
 /// The kind of memory that a tensor's `data` is on devices of a type.
 ///
 /// # Errors
-/// [`Error::BufferDevice`] where backends have no word for it.
+/// [`Error::BufferDevice`] if the contract has no kind for it.
 pub(super) fn kind_of(op: &str, device_type: i32) -> Result<u32> {
     use device_type::*;
     match device_type {
@@ -74,26 +73,26 @@ pub(super) fn kind_of(op: &str, device_type: i32) -> Result<u32> {
     }
 }
 
-/// Returns true if a tensor's `data` is an address, to which an offset can be added, and no handle.
+/// Returns true if a tensor's `data` is an address, to which an offset can be added, rather than a handle.
 pub(super) fn is_address(kind: u32) -> bool {
     matches!(kind, kind::HOST | kind::DEVICE_POINTER)
 }
 
-/// Stream of a consumer that waits for the values.
+/// The consumer's stream, which waits for the values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Waiting {
-    /// None: the host waits.
+    /// No stream: the host waits.
     Host,
-    /// None, and nobody waits.
+    /// No stream, and nothing waits.
     Nobody,
-    /// This one, as the device numbers it.
+    /// This stream, in the device's numbering.
     Stream(u64),
 }
 
-/// Meaning of the `stream` of a consumer, for tensors of a type of device.
+/// Interprets a consumer's `stream` argument for tensors on a type of device.
 ///
 /// # Errors
-/// [`Error::Value`] for what is no stream there.
+/// [`Error::Value`] for an invalid stream number.
 pub(super) fn waiting(device_type: i32, stream: Option<isize>) -> Result<Waiting> {
     use device_type::{CPU, CUDA, CUDA_HOST, CUDA_MANAGED, ROCM, ROCM_HOST};
     let wrong = |why: &str| {
@@ -123,9 +122,9 @@ pub(super) fn waiting(device_type: i32, stream: Option<isize>) -> Result<Waiting
     }
 }
 
-/// The stream of a device of a type behind which the work of others is that used memory which they
-/// give back: the default stream, which lives for ever and waits for all that do not opt out. (The
-/// stream that they named when they took it may be gone.) `None`: there is no such.
+/// The stream that stands for consumers' work on memory that they return: the device's default stream, which lives
+/// forever and waits for all streams that do not opt out. (The stream that the consumer named when it took the memory
+/// may be destroyed.) `None` if there is no such stream.
 pub(super) fn default_stream(device_type: i32) -> Option<u64> {
     use device_type::{CUDA, CUDA_HOST, CUDA_MANAGED, ROCM, ROCM_HOST};
     match device_type {

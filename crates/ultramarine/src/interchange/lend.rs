@@ -1,4 +1,4 @@
-//! Arrays as tensors for the length of a call.
+//! Lends arrays as tensors for the duration of a call.
 
 use super::device;
 use crate::error::{Error, Result};
@@ -9,12 +9,12 @@ use ultramarine_abi::dlpack::{DLDevice, DLTensor};
 /// DLPack's type and number of a device.
 ///
 /// # Errors
-/// [`Error::Value`] when no loaded backend has it.
+/// [`Error::Value`] when no loaded backend has the device.
 pub fn dl_device(device: Device) -> Result<DLDevice> {
     device::of(device)
 }
 
-/// The device that DLPack's type and number mean here.
+/// Ultramarine's device for DLPack's device type and number.
 ///
 /// # Errors
 /// [`Error::BufferDevice`] when no loaded backend serves it.
@@ -22,15 +22,15 @@ pub fn device_of(dl: DLDevice) -> Result<Device> {
     device::named(dl)
 }
 
-/// Returns true if a backend for another device than the CPU is loaded. This loads none.
+/// Returns true if a backend for a device other than the CPU is loaded. The function does not load backends.
 #[inline]
 pub fn has_accelerators() -> bool {
     !backend::gpus().is_empty()
 }
 
 impl Array {
-    /// The array as a tensor that nobody owns: its pointers are good while the array lives. It is
-    /// evaluated first. Whoever it is lent to may write to the memory until it ends.
+    /// The array as a tensor without an owner. Its pointers are valid while the array lives. The array is evaluated
+    /// first. The borrower may write to the memory while the loan lasts.
     ///
     /// ```
     /// use ultramarine::Array;
@@ -41,8 +41,8 @@ impl Array {
     /// ```
     ///
     /// # Errors
-    /// As [`Array::eval`]; [`Error::Buffer`] for memory that must not be written and for numbers that
-    /// are padded to a byte, which this form cannot say; [`Error::BufferDevice`] for memory that the host cannot address.
+    /// As [`Array::eval`]; [`Error::Buffer`] for read-only memory and for numbers that are padded to a byte, because
+    /// this struct has no flags for them; [`Error::BufferDevice`] for memory that the host cannot address.
     #[cfg(target_pointer_width = "64")] // sizes and strides are DLPack's 64 bits
     pub fn lend(&self) -> Result<DLTensor> {
         let value = self.value()?;

@@ -1,4 +1,4 @@
-//! From an array's bytes in a file to its bytes in memory.
+//! Conversion of an array's bytes in a file to its bytes in memory.
 
 use crate::dtype::Dtype;
 use crate::error::Result;
@@ -6,22 +6,22 @@ use crate::shape::{self, Shape, Strides};
 use std::fmt::{self, Debug, Formatter};
 use std::sync::Arc;
 
-/// Bytes of an array that are read at a time: what near caches hold.
+/// Bytes of an array that are read at a time. They fit the near caches.
 pub(super) const PIECE: usize = 256 << 10;
 
-/// How an array's elements lie in a file.
+/// Layout of an array's elements in a file.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
     pub dtype: Dtype,
     pub shape: Shape,
-    /// The first axis is the fastest.
+    /// The first axis varies fastest.
     pub fortran: bool,
     /// The elements are big-endian.
     pub swap: bool,
 }
 
 impl Layout {
-    /// Little-endian elements, row by row.
+    /// Little-endian elements in row-major order.
     pub fn rows(dtype: Dtype, shape: Shape) -> Layout {
         Layout { dtype, shape, fortran: false, swap: false }
     }
@@ -34,7 +34,7 @@ impl Layout {
         }
     }
 
-    /// Makes whole elements what they are in memory.
+    /// Converts whole elements to their form in memory.
     pub fn finish(&self, elements: &mut [u8]) {
         if self.swap {
             swap_bytes(elements, if self.dtype.is_complex() { 4 } else { self.dtype.size() });
@@ -45,21 +45,22 @@ impl Layout {
     }
 }
 
-/// Makes the bytes of a part of an array of those that a file has for it. Both are whole numbers of blocks.
+/// Decodes stored bytes into the bytes of a part of an array. Both are whole numbers of blocks.
 pub(super) type DecodeBlocks = dyn Fn(&[u8], &mut [u8]) + Send + Sync;
 
-/// How a file's bytes become those of the array.
+/// Conversion of a file's bytes to those of the array.
 #[derive(Clone)]
 pub(super) enum Decode {
-    /// They are the same.
+    /// The bytes are the same.
     Same,
-    /// Each `stored` bytes of the file are `made` bytes of the array, which `decode` makes of them: of many blocks at
-    /// once, in any order and on several threads. Neither number is 0.
+    /// Each `stored` bytes of the file decode to `made` bytes of the array. `decode` converts many blocks at once, in
+    /// any order and on several threads. Neither number is 0.
     Blocks { stored: usize, made: usize, decode: Arc<DecodeBlocks> },
 }
 
 impl Decode {
-    /// Bytes that a file has for so many bytes of an array; `None` if these are no whole blocks, or absurdly many.
+    /// Bytes in the file for `bytes` bytes of an array; `None` if these are not whole blocks, or if the number
+    /// overflows.
     pub fn stored(&self, bytes: usize) -> Option<u64> {
         match self {
             Decode::Same => Some(bytes as u64),
@@ -70,7 +71,7 @@ impl Decode {
         }
     }
 
-    /// Bytes of an array that are made at a time, of which the file has at most as many: `most`, or one block.
+    /// Bytes of an array that are decoded at a time, for which the file has at most `most` bytes; at least one block.
     pub fn piece(&self, most: usize) -> usize {
         match self {
             Decode::Same => most,
@@ -78,7 +79,7 @@ impl Decode {
         }
     }
 
-    /// Makes bytes of an array. `read` fills memory with those of the file.
+    /// Produces bytes of an array. `read` fills memory with bytes of the file.
     pub fn fill(
         &self,
         target: &mut [u8],
@@ -108,7 +109,7 @@ impl Debug for Decode {
     }
 }
 
-/// Strides of an array without gaps whose first axis is the fastest.
+/// Strides of an array without gaps whose first axis varies fastest.
 fn fortran_strides(shape: &[usize]) -> Strides {
     let mut next = 1;
     let step = |n: &usize| {

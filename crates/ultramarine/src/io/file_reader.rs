@@ -1,4 +1,4 @@
-//! A file as a reader that has a position of its own, with some bytes read ahead.
+//! A reader of a file with its own position and a read-ahead buffer.
 
 use std::io::{self, BufRead, Read, Seek, SeekFrom};
 use std::sync::Arc;
@@ -7,14 +7,14 @@ use ultramarine_runtime::reads::{Fault, SourceFile};
 /// Bytes that are read at a time.
 const AHEAD: usize = 64 << 10;
 
-/// Reads a file from its beginning. Clones have a position each.
+/// Reads a file from its beginning. Each clone has its own position.
 #[derive(Clone)]
 pub(super) struct FileReader {
     file: Arc<SourceFile>,
-    /// Position of the first byte of `ahead`.
+    /// Position in the file of the first byte of `ahead`.
     start: u64,
     ahead: Vec<u8>,
-    /// Bytes of `ahead` that were taken.
+    /// Bytes of `ahead` that were consumed.
     taken: usize,
 }
 
@@ -31,7 +31,7 @@ impl FileReader {
         self.start + self.taken as u64
     }
 
-    /// Goes to a position, which may be behind the end.
+    /// Moves to a position, which may be beyond the end.
     pub fn go_to(&mut self, position: u64) {
         match position.checked_sub(self.start).and_then(|n| usize::try_from(n).ok()) {
             Some(taken) if taken <= self.ahead.len() => self.taken = taken,

@@ -1,9 +1,9 @@
 //! Arrays whose data is read from a file when they are evaluated.
 //!
-//! Such an array is an operation without operands, whose work the threads of [`reads`] do, outside of all streams. They
-//! read in the order in which an evaluation needs the values, large arrays in pieces, straight into the memory that is
-//! wanted: of the host, or memory that a device's backend lends. Whatever needs the value waits for it as for another
-//! evaluation's.
+//! Such an array is an operation without operands, whose work runs on the threads of [`reads`], outside of all streams.
+//! These threads read in the order in which an evaluation needs the values, large arrays in pieces. They read directly
+//! into the final memory, which is the host's or lent by a device's backend. Users of the value wait for it as for the
+//! result of another evaluation.
 
 use super::At;
 use super::decode::{Decode, Layout, PIECE};
@@ -31,13 +31,13 @@ use ultramarine_runtime::reads::{self, Fault, SourceFile};
 pub(super) enum Contents {
     /// A file, at any position.
     File(Arc<SourceFile>),
-    /// Data that comes in order only, such as a member of an archive.
+    /// Data that can only be read in order, such as a member of an archive.
     Member(Arc<SourceFile>, Arc<dyn Member>),
 }
 
-/// Data that comes in order only.
+/// Data that can only be read in order.
 pub(super) trait Member: Send + Sync {
-    /// Calls `read` with a reader of the data from its beginning. Reading to the end may show that it is damaged.
+    /// Calls `read` with a reader of the data from its beginning. Reading to the end can reveal damage.
     fn open(&self, read: &mut dyn FnMut(&mut dyn io::Read) -> Result<()>)
     -> io::Result<Result<()>>;
 }
@@ -48,7 +48,7 @@ pub(super) struct Place {
     pub start: u64,
 }
 
-/// A lazy array. Shape and size were checked, and the bytes are there.
+/// A lazy array. The caller has checked its shape and size, and that the bytes exist.
 pub(super) fn array(
     at: At<'_>,
     place: Place,
@@ -60,8 +60,8 @@ pub(super) fn array(
     lazily(Request { op: at.op, name, what, place, layout, decode, runs: None })
 }
 
-/// The part of an array that ranges of an axis are: its bytes alone are read. `None` for an array that is of no file or that was
-/// read, and where a read of the whole takes less time.
+/// The part of an array given by ranges of an axis. Only its bytes are read. `None` for an array that is not from a
+/// file or has already been read, and if reading the whole array takes less time.
 pub(super) fn part(array: &Array, axis: usize, ranges: &[Range<usize>]) -> Option<Result<Array>> {
     let load = array.node().op.get::<Load>()?;
     let request = {
@@ -99,7 +99,7 @@ pub(super) fn failed(at: At<'_>, fault: &Fault, what: &str) -> Error {
     })
 }
 
-/// All that a read needs.
+/// All inputs of a read.
 struct Request {
     op: &'static str,
     name: Box<str>,
@@ -107,17 +107,17 @@ struct Request {
     place: Place,
     layout: Layout,
     decode: Decode,
-    /// Pieces of the file; `None`: the bytes from the place on.
+    /// Pieces of the file; `None`: consecutive bytes from the place on.
     runs: Option<Runs>,
 }
 
-/// Data of a node of a file, beside its value.
+/// Data of a node that is read from a file, in addition to its value.
 struct Pending {
-    /// Until a read takes it: with it goes the file's descriptor.
+    /// The request, until a read takes it. Dropping it closes the file's descriptor.
     request: Mutex<Option<Request>>,
-    /// A thread waits for the value.
+    /// Set if a thread waits for the value.
     wanted: AtomicBool,
-    /// Bytes that were read ahead of what needs them.
+    /// Bytes that were read before they were needed.
     ahead: AtomicUsize,
 }
 
@@ -154,7 +154,7 @@ impl Rules for Load {
     }
 
     fn admits(&self, _: &Draft<'_>) -> bool {
-        // Files of functions have constants in its place.
+        // In files of exported functions, a constant replaces this operation.
         true
     }
 
@@ -182,7 +182,7 @@ impl Outside for Load {
     }
 }
 
-/// The memory of a read.
+/// The memory that a read fills.
 enum Target {
     None,
     Memory(BufferRef, &'static DeviceState),
@@ -201,13 +201,14 @@ fn cleared(target: &mut New) -> &mut [u8] {
     unsafe { target.assume_init_mut() }
 }
 
-/// Memory in which only initialised bytes are written.
+/// Memory to which only initialised bytes are written.
 fn uncleared(target: &mut [u8]) -> &mut New {
-    // SAFETY: of the same layout; those who fill it initialise all of it, and write nothing else.
+    // SAFETY: the layout is the same; the functions that fill the memory initialise all of it, and write only
+    // initialised bytes.
     unsafe { std::slice::from_raw_parts_mut(target.as_mut_ptr().cast(), target.len()) }
 }
 
-/// The read of an array that was claimed.
+/// The read of an array that an evaluation has claimed.
 struct Job {
     node: Arc<Node>,
     consumer: Option<Device>,
@@ -217,7 +218,7 @@ struct Job {
 }
 
 thread_local! {
-    /// A thread's memory for blocks that are to be decoded.
+    /// Per-thread memory for blocks before they are decoded.
     static SCRATCH: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
@@ -249,7 +250,7 @@ impl Request {
         }
     }
 
-    /// Reads bytes of the array from an offset on, whole blocks, from a file.
+    /// Reads bytes of the array, which are whole blocks, from an offset on, from a file.
     fn read(&self, file: &Arc<SourceFile>, offset: usize, target: &mut New) -> Result<()> {
         if let Some(runs) = &self.runs {
             runs.each(offset, target.len(), |at, place| {
@@ -304,7 +305,7 @@ impl Request {
                 })?;
                 offset += part;
             }
-            // The checksum is compared at the end.
+            // Reading at the end compares the checksum.
             match reader.read(&mut [0]) {
                 Ok(0) => Ok(()),
                 Ok(_) => Err(self.at().runtime("A member has more bytes than the archive's directory says. Save or copy the file again.")),
@@ -316,7 +317,7 @@ impl Request {
 }
 
 impl Job {
-    /// The device that the value is wanted on, if that can hold it; else the host.
+    /// The device on which the value is wanted, if it can hold the value; else the host.
     fn device(&self) -> Result<&'static DeviceState> {
         let place = self.node.place;
         let wanted = if place.firm { None } else { self.consumer };
@@ -348,7 +349,7 @@ impl Job {
     fn put(&self, offset: usize, bytes: usize, fill: &mut Fill<'_>) -> Result<()> {
         let (buffer, device) = match &*lock(&self.target) {
             Target::Memory(buffer, device) => (buffer.clone(), *device),
-            // Another piece failed.
+            // Another piece has failed.
             _ => return Ok(()),
         };
         if device.is_host() {
@@ -360,7 +361,7 @@ impl Job {
         if bytes <= PART {
             return device.upload(&buffer, offset, bytes, |target| fill(uncleared(target)));
         }
-        // A block that is larger than a part.
+        // A single block can be larger than a part.
         let mut whole = vec![0; bytes];
         fill(uncleared(&mut whole))?;
         for (i, part) in whole.chunks(PART).enumerate() {
@@ -398,7 +399,7 @@ impl Job {
 
 impl reads::Read for Job {
     fn ahead(&self) -> usize {
-        // An array that a user holds stays, however late it is needed.
+        // An array that the user holds is kept, no matter how late it is needed.
         let Some(pending) = self.pending() else { return 0 };
         let held = self.node.handles.load(Ordering::Acquire) > 0;
         let bytes = if held { 0 } else { self.node.bytes() };
@@ -412,7 +413,7 @@ impl reads::Read for Job {
 
     fn begin(&self) -> usize {
         if Arc::strong_count(&self.node) == 1 {
-            // Everything that wanted the value is gone.
+            // All users of the value are gone.
             return 0;
         }
         self.begun().unwrap_or_else(|error| {
@@ -428,16 +429,16 @@ impl reads::Read for Job {
     }
 
     fn end(&self) {
-        // With it goes the file's descriptor, before others see the value.
+        // Dropping the request closes the file's descriptor before others see the value.
         let request = lock(&self.request).take();
         let strides = request.map(|request| {
-            // Concurrent writes may have been read.
+            // Another process may have written to the file during the read.
             let outcome = request.check();
             outcome.map(|()| request.layout.strides())
         });
         let target = std::mem::replace(&mut *lock(&self.target), Target::None);
         let outcome = match (target, strides) {
-            // That says why a read failed.
+            // A change of the file explains why a read failed, so report it first.
             (_, Some(Err(error))) | (Target::Failed(error), _) => Err(Arc::new(error)),
             (Target::Memory(buffer, _), Some(Ok(strides))) => {
                 Ok(Value { buffer, offset: 0, strides })
@@ -453,7 +454,7 @@ impl reads::Read for Job {
         if let (Err(error), false) = (&outcome, self.sync)
             && let Some(stream) = stream::state(self.node.place.stream)
         {
-            // A thread that raises it takes it back.
+            // A thread that reports the failure takes it from the stream again.
             stream.keep_failure(error.clone());
         }
         self.node.finish(outcome);

@@ -1,9 +1,10 @@
 //! Arrays in files: NumPy's `.npy` and `.npz`, `.safetensors` and `.gguf`.
 //!
-//! A file that is loaded by its path is opened, and its header read and checked; each array's data is read when the array
-//! is evaluated (`lazy.rs`). Readers are read at once. Every size that a file claims is checked against the bytes that are
-//! there before memory is taken, and an error names the file. Saving to a path evaluates the arrays, writes a temporary
-//! file beside it and renames that, so a failure leaves an older file as it was; nothing is synced to the disk.
+//! Loading a file by its path opens it, and reads and checks its header. Each array's data is read when the array is
+//! evaluated (`lazy.rs`). Readers, in contrast, are read at once. Every size in a file is checked against the bytes
+//! that exist before memory is allocated, and errors name the file. Saving to a path evaluates the arrays, writes a
+//! temporary file beside the target and renames it, so that a failure leaves an older file unchanged. Nothing is synced
+//! to the disk.
 //!
 //! Files are little-endian, as are all hosts that this crate supports.
 
@@ -37,7 +38,7 @@ use ultramarine_runtime::reads::{self, SourceFile};
 
 /// Arrays by name, as `.npz`, `.safetensors` and `.gguf` files hold them.
 pub type Arrays = BTreeMap<String, Array>;
-/// Texts that a safetensors file carries, by key.
+/// Texts of a safetensors file, by key.
 pub type Metadata = BTreeMap<String, String>;
 
 /// A reader that can read from any position: every type that implements [`Read`] and [`Seek`].
@@ -51,13 +52,13 @@ pub enum Loaded {
     Array(Array),
     /// The arrays of a `.npz` file.
     Arrays(Arrays),
-    /// The arrays of a `.safetensors` file, or of all files of an index, and its metadata, empty if it has none.
+    /// The arrays of a `.safetensors` file, or of all files of an index, and its metadata (empty if there is none).
     Safetensors(Arrays, Metadata),
     /// The arrays of a `.gguf` file and its metadata.
     Gguf(Arrays, gguf::Metadata),
 }
 
-/// A file format, which [`load`] takes from the file's extension.
+/// A file format. [`load`] derives it from the file's extension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// One array.
@@ -66,9 +67,9 @@ pub enum Format {
     Npz,
     /// Named tensors behind a JSON header.
     Safetensors,
-    /// An index of several such files, `.index.json`.
+    /// An index of several safetensors files, `.index.json`.
     Index,
-    /// Tensors of language models, often of few bits, and metadata.
+    /// Tensors of language models, often of few-bit numbers, and metadata.
     Gguf,
 }
 
@@ -76,7 +77,7 @@ impl Format {
     /// Returns the format of a name: a file extension without its dot.
     ///
     /// # Errors
-    /// [`Error::Value`] when there is none.
+    /// [`Error::Value`] for an unknown name.
     pub fn from_name(name: &str) -> Result<Format> {
         match name {
             "npy" => Ok(Format::Npy),
@@ -110,13 +111,13 @@ impl Format {
     }
 }
 
-/// Loads a file, whose extension gives its format ([`Format::from_path`]). Each array's data is
-/// read when it is evaluated.
+/// Loads a file. The extension determines its format ([`Format::from_path`]). Each array's data is read when the array
+/// is evaluated.
 ///
 /// # Errors
-/// [`Error::Io`] if the file cannot be opened ([`Error::io_kind`] says why). [`Error::Value`] for
-/// an unknown extension, and for a `.npz` that is no zip archive. [`Error::Runtime`] for other
-/// files that are cut short or malformed. [`Error::Memory`] if there is no memory.
+/// [`Error::Io`] if the file cannot be opened ([`Error::io_kind`] has the reason). [`Error::Value`] for an unknown
+/// extension, and for a `.npz` that is not a zip archive. [`Error::Runtime`] for other files that are truncated or
+/// malformed. [`Error::Memory`] if memory runs out.
 ///
 /// ```
 /// use std::io::ErrorKind;
@@ -128,7 +129,7 @@ pub fn load(path: impl AsRef<Path>) -> Result<Loaded> {
     load_as(&path, Format::from_path(&path)?)
 }
 
-/// Loads a file of the given format; else it is as [`load`].
+/// Loads a file of the given format, and otherwise behaves as [`load`].
 ///
 /// # Errors
 /// As [`load`].
@@ -182,11 +183,11 @@ pub fn read(reader: &mut dyn ReadSeek, format: Format, name: &str) -> Result<Loa
     })
 }
 
-/// Ranges of an axis of an array behind one another, in memory of their own. Of an array of a file ([`load`]) that was not
-/// evaluated yet, only their bytes are read, unless they are in pieces of less than 4 KiB.
+/// Returns the given ranges of an axis, joined, in memory of their own. If the array comes from a file ([`load`]) and
+/// has not been evaluated, only the bytes of the ranges are read, unless the pieces are shorter than 4 KiB.
 ///
 /// # Errors
-/// [`Error::Value`] for an axis that the array does not have, and for a range outside of it.
+/// [`Error::Value`] for an axis that the array does not have, and for a range out of bounds.
 ///
 /// ```
 /// use ultramarine::{Array, io};
@@ -256,13 +257,13 @@ impl At<'_> {
 
     fn not_opened(&self, error: io::Error) -> Error {
         if self.op == "savez" {
-            // MLX leaves this one to Python's zipfile, which raises the system's error.
+            // MLX leaves this error to Python's zipfile, which raises the operating system's error.
             return Error::io(self.name, error);
         }
         Error::io(format!("[{}] Failed to open file {}", self.op, self.name), error)
     }
 
-    /// The error for an array whose dtype a file format does not have.
+    /// The error for an array whose dtype a file format does not support.
     #[cold]
     fn no_dtype(self, format: &str, array: &Array, hint: &str) -> Error {
         let (name, dtype) = (self.name, array.dtype());
@@ -273,7 +274,7 @@ impl At<'_> {
         Error::runtime(self.op, format!("Failed to write {}: {error}", self.name))
     }
 
-    /// Lets `write` write a new file, which takes the place of the one at `path` unless anything fails.
+    /// Lets `write` write a new file. It replaces the file at `path` only if nothing fails.
     fn replace(self, path: &Path, write: impl FnOnce(&mut File) -> Result<()>) -> Result<()> {
         let failed = |step, error| match step {
             Step::Open => self.not_opened(error),
@@ -283,13 +284,13 @@ impl At<'_> {
         files::replace(path, failed, write)
     }
 
-    /// Opens a file, of which arrays are read later.
+    /// Opens a file whose arrays are read later.
     fn open(&self, path: &Path) -> Result<Arc<SourceFile>> {
         SourceFile::open(path).map_err(|e| self.not_opened(e))
     }
 }
 
-/// The path with `extension` appended to its name unless it ends in that.
+/// The path, with `extension` appended unless its name already ends in it.
 fn with_extension(path: &Path, extension: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     if !name.as_encoded_bytes().ends_with(extension.as_bytes()) {
@@ -298,7 +299,7 @@ fn with_extension(path: &Path, extension: &str) -> PathBuf {
     name.into()
 }
 
-/// Evaluates all arrays, at best together and before a file is touched.
+/// Evaluates all arrays together, before any file is touched.
 fn eval_all(arrays: &Arrays) -> Result<()> {
     crate::eval::eval(&arrays.values().cloned().collect::<Vec<_>>())
 }

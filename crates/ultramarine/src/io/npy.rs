@@ -1,8 +1,8 @@
 //! NumPy's format of one array (`numpy.lib.format`, versions 1 to 3).
 //!
-//! A magic string, a version, a length, and a Python dict as text that names
-//! element type, order and shape; then the elements. bfloat16, which NumPy does
-//! not have, is written as two bytes of void, as MLX does.
+//! The format is a magic string, a version, a length, a Python dict as text that names element
+//! type, order and shape, and then the elements. NumPy has no bfloat16, so it is written as a
+//! two-byte void type, as MLX does.
 
 use super::decode::{Decode, Layout};
 use super::source::Source;
@@ -16,15 +16,15 @@ use std::path::Path;
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
 /// Elements begin at a multiple of this, so that a file can be mapped.
 const ALIGN: usize = 64;
-/// More than any header of a dtype that we know can take.
+/// More bytes than the header of any supported dtype can take.
 const MAX_HEADER: u64 = 1 << 20;
 
-/// Saves an array as `.npy`; the extension is appended to a path without it. A column-major array
-/// is written as it lies.
+/// Saves an array as `.npy`. The extension is appended to a path without it. A column-major array
+/// is written in its own order.
 ///
 /// # Errors
 /// [`Error::Runtime`] if the file cannot be written, [`Error::Type`] for a dtype that the format
-/// lacks, and errors of evaluation.
+/// does not have, and errors of evaluation.
 pub fn save(path: impl AsRef<Path>, array: &Array) -> Result<()> {
     let path = with_extension(path.as_ref(), ".npy");
     array.eval()?;
@@ -41,18 +41,18 @@ pub fn write(writer: &mut dyn Write, array: &Array, name: &str) -> Result<()> {
     write_to(writer, array, At { op: "save", name })
 }
 
-/// Loads the array of a `.npy` file. Its data is read when it is evaluated.
+/// Loads the array of a `.npy` file. Its data is read when the array is evaluated.
 ///
 /// # Errors
-/// [`Error::Io`] if the file cannot be opened, [`Error::Runtime`] if it is cut short or no npy
-/// file, [`Error::Value`] if it has a dtype that arrays lack.
+/// [`Error::Io`] if the file cannot be opened, [`Error::Runtime`] if it is truncated or not an npy
+/// file, [`Error::Value`] if it has a dtype that arrays do not have.
 pub fn load(path: impl AsRef<Path>) -> Result<Array> {
     let name = path.as_ref().display().to_string();
     let at = At { op: "load", name: &name };
     read_from(&mut Source::of_file(&at.open(path.as_ref())?, at))
 }
 
-/// Reads an array from the reader's present position, and leaves the position behind it. `name`
+/// Reads an array from the reader's present position, and leaves the position after it. `name`
 /// stands for the reader in errors.
 ///
 /// # Errors
@@ -61,7 +61,7 @@ pub fn read(reader: &mut dyn ReadSeek, name: &str) -> Result<Array> {
     read_from(&mut Source::to_end(reader, At { op: "load", name })?)
 }
 
-/// Bytes that `array` takes in a file.
+/// Bytes that `array` would take in a file.
 #[cfg(feature = "npz")]
 pub(super) fn file_bytes(array: &Array) -> u64 {
     (array.nbytes() + header(array, false).map_or(0, |h| h.len())) as u64
@@ -87,11 +87,11 @@ pub(super) fn write_to(writer: &mut dyn Write, array: &Array, at: At<'_>) -> Res
     .map_err(|e| at.not_written(e))
 }
 
-/// `None`: the format has no such dtype.
+/// Returns `None` if the format does not have the dtype.
 fn header(array: &Array, fortran: bool) -> Option<Vec<u8>> {
     let order = if fortran { "True" } else { "False" };
     let shape: String = array.shape().iter().map(|n| format!("{n}, ")).collect();
-    // The comma stays behind a single number: without it that is no tuple.
+    // A single number keeps its comma; without it the text would not be a tuple.
     let shape = if array.ndim() > 1 { shape.trim_end_matches(", ") } else { shape.trim_end() };
     let mut text = format!(
         "{{'descr': '{}', 'fortran_order': {order}, 'shape': ({shape}), }}",
@@ -103,13 +103,13 @@ fn header(array: &Array, fortran: bool) -> Option<Vec<u8>> {
     text.push('\n');
     let mut out = MAGIC.to_vec();
     out.extend([1, 0]);
-    // The text has a few hundred characters at most, since shapes are short.
+    // The text has a few hundred characters at most, because shapes are short.
     out.extend((text.len() as u16).to_le_bytes());
     out.extend(text.as_bytes());
     Some(out)
 }
 
-/// The type as NumPy's array protocol writes it.
+/// The type in NumPy's array protocol.
 fn descr(dtype: Dtype) -> Option<&'static str> {
     Some(match dtype {
         Dtype::Bool => "|b1",
@@ -130,7 +130,7 @@ fn descr(dtype: Dtype) -> Option<&'static str> {
     })
 }
 
-/// The dtype of an array protocol string and whether its bytes must be swapped.
+/// The dtype for an array protocol string, and whether its bytes must be swapped.
 fn from_descr(text: &str) -> Option<(Dtype, bool)> {
     let (order, kind) = text.split_at_checked(1)?;
     let swap = match order {
@@ -171,9 +171,9 @@ pub(super) fn read_from(source: &mut Source<'_>) -> Result<Array> {
     source.array(layout, Decode::Same, "the array")
 }
 
-/// Reads the one Python dict that a header is.
+/// Parses a header, which is one Python dict.
 struct Parser<'a> {
-    /// The unread rest.
+    /// The unparsed rest.
     text: &'a [u8],
     at: At<'a>,
 }
@@ -211,7 +211,7 @@ impl<'a> Parser<'a> {
         self.at.runtime(format!("Bad npy header: {text}. Save the array again."))
     }
 
-    /// The next character that is not white space.
+    /// The next character that is not whitespace.
     fn peek(&mut self) -> Option<u8> {
         self.text = self.text.trim_ascii_start();
         self.text.first().copied()
@@ -232,7 +232,7 @@ impl<'a> Parser<'a> {
         Err(self.wrong(format!("'{}' expected at {}", wanted as char, self.shown())))
     }
 
-    /// The beginning of what has not been read, for errors.
+    /// The beginning of the unparsed text, for errors.
     fn shown(&self) -> String {
         match self.text.get(..20).unwrap_or(self.text) {
             [] => "the end".into(),
@@ -240,13 +240,13 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Takes the bytes of which `belongs` is true.
+    /// Consumes bytes as long as `belongs` returns true.
     fn span(&mut self, belongs: impl Fn(u8) -> bool) -> &'a str {
         self.peek();
         let end = self.text.iter().position(|b| !belongs(*b)).unwrap_or(self.text.len());
         let (span, rest) = self.text.split_at(end);
         self.text = rest;
-        // Nothing in a header that we know is beyond ASCII; an empty text will not do.
+        // Valid headers are ASCII; other text becomes empty, which callers reject.
         std::str::from_utf8(span).unwrap_or("")
     }
 
@@ -256,7 +256,7 @@ impl<'a> Parser<'a> {
             return Err(self.wrong(format!("expected a string at {}", self.shown())));
         };
         self.take(quote);
-        // `span` skips white space in front, which no key and no dtype has.
+        // `span` skips leading whitespace, which no key and no dtype has.
         let span = self.span(|b| b != quote && b != b'\\');
         self.expect(quote)?;
         Ok(span)
@@ -292,7 +292,7 @@ impl<'a> Parser<'a> {
                 self.wrong(format!("expected a size at {digits}"))
             })?;
             shape.push(size);
-            // Python 2 marked long integers so.
+            // Python 2 marked long integers with an L.
             self.take(b'L');
             if !self.take(b',') {
                 self.expect(b')')?;

@@ -11,10 +11,10 @@ use std::sync::Arc;
 use ultramarine_runtime::reads::SourceFile;
 use zip::{CompressionMethod, ZipArchive, ZipWriter, write::SimpleFileOptions};
 
-/// Deflate cannot pack more than this many bytes into one.
+/// Deflate cannot compress more than this many bytes into one.
 const MAX_RATIO: u64 = 1032;
 
-/// Saves arrays by name as `.npz`; the extension is appended to a path without it.
+/// Saves arrays by name as `.npz`. The extension is appended to a path without it.
 ///
 /// # Errors
 /// [`crate::Error::Io`] if the file cannot be opened, [`crate::Error::Runtime`] if it cannot be
@@ -42,12 +42,12 @@ pub fn write(writer: &mut dyn Write, arrays: &Arrays, compressed: bool, name: &s
     writer.flush().map_err(|e| at.not_written(e))
 }
 
-/// Loads the arrays of a `.npz` file, by name. Each array's data is read, and its checksum
-/// compared, when it is evaluated.
+/// Loads the arrays of a `.npz` file, by name. Each array's data is read, and its checksum compared, when the array is
+/// evaluated.
 ///
 /// # Errors
-/// [`crate::Error::Io`] if the file cannot be opened, [`crate::Error::Value`] if it is no zip
-/// archive, [`crate::Error::Runtime`] if a member is damaged or no npy file.
+/// [`crate::Error::Io`] if the file cannot be opened, [`crate::Error::Value`] if it is not a zip archive,
+/// [`crate::Error::Runtime`] if a member is damaged or not an npy file.
 pub fn load(path: impl AsRef<Path>) -> Result<Arrays> {
     let name = path.as_ref().display().to_string();
     let at = At { op: "load_npz", name: &name };
@@ -79,17 +79,18 @@ fn opened<R: Read + Seek>(reader: R, at: At<'_>) -> Result<ZipArchive<R>> {
     })
 }
 
-/// A member of an archive, by its index.
+/// A member of an archive, identified by its index.
 impl Member for (ZipArchive<FileReader>, usize) {
     fn open(&self, read: &mut dyn FnMut(&mut dyn Read) -> Result<()>) -> io::Result<Result<()>> {
-        // A clone has a position of its own.
+        // A clone has its own position.
         let mut archive = self.0.clone();
         let mut member = archive.by_index(self.1)?;
         Ok(read(&mut member))
     }
 }
 
-/// The arrays of an archive of that many bytes. With `later` they are read from what it makes of a member's index.
+/// The arrays of an archive of `bytes` bytes. With `later`, arrays are read later, from the contents that it makes for
+/// a member's index.
 fn members_of<R: Read + Seek>(
     archive: &mut ZipArchive<R>,
     bytes: u64,
@@ -97,7 +98,7 @@ fn members_of<R: Read + Seek>(
     at: At<'_>,
 ) -> Result<Arrays> {
     let name = at.name;
-    // No two members share bytes, so together they cannot claim more than there are.
+    // Members do not share bytes, so together they cannot claim more bytes than the archive has.
     let mut left = bytes;
     let mut arrays = Arrays::new();
     for index in 0..archive.len() {
@@ -133,7 +134,7 @@ fn members_of<R: Read + Seek>(
                 source.left
             )));
         }
-        // The checksum is compared at the end.
+        // Reading at the end compares the checksum.
         match later {
             Some(_) => {}
             None => match member.read(&mut [0]) {
@@ -171,7 +172,7 @@ fn members<W: Write + Seek>(
     at: At<'_>,
 ) -> Result<W> {
     for (name, array) in arrays {
-        // Deflate may add a little to what it cannot pack.
+        // Deflate may enlarge data slightly if it cannot compress it.
         let large = npy::file_bytes(array) > u32::MAX as u64 / 16 * 15;
         let options = SimpleFileOptions::default().compression_method(method).large_file(large);
         zip.start_file(format!("{name}.npy"), options).map_err(|e| at.not_written(e))?;
@@ -180,8 +181,8 @@ fn members<W: Write + Seek>(
     zip.finish().map_err(|e| at.not_written(e))
 }
 
-/// A writer that swallows everything after its first error: a `ZipWriter` that is
-/// dropped because of one would try to finish the archive, and print that it cannot.
+/// A writer that ignores all writes after its first error. Without it, a `ZipWriter` that is dropped after an error
+/// would try to finish the archive, and print that it cannot.
 struct Latch<W> {
     inner: W,
     failed: bool,

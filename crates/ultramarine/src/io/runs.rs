@@ -1,26 +1,26 @@
-//! Parts of an array in a file: ranges of one axis, whose bytes alone are read.
+//! Parts of an array in a file: ranges of one axis. Only their bytes are read.
 
 use super::decode::{Decode, Layout};
 use crate::shape::Shape;
 use std::ops::Range;
 
-/// Fewest bytes of a piece of the file that is worth a read of its own.
+/// Shortest piece of a file, in bytes, that is worth its own read.
 const SHORTEST: usize = 4 << 10;
 
-/// The pieces of a file that a part is made of. They repeat at equal distances.
+/// The pieces of a file that make up a part. The same pieces repeat at equal distances.
 #[derive(Clone, Debug)]
 pub(super) struct Runs {
-    /// Bytes from one repetition to the next.
+    /// Bytes between the starts of consecutive repetitions.
     step: u64,
-    /// Each piece by its place in a repetition, in the order of the part.
+    /// Each piece by its position within a repetition, in the order of the part.
     pieces: Box<[Range<u64>]>,
-    /// Bytes of the part for each repetition.
+    /// Bytes of the part that a repetition provides.
     bytes: usize,
 }
 
 impl Runs {
-    /// The ranges of an axis, and the layout of the part. `None` where they are no plain bytes of the file, or pieces are short:
-    /// then a read of the whole takes less time.
+    /// The runs for ranges of an axis, and the layout of the part. `None` if the ranges are not plain bytes of the
+    /// file, or if the pieces are so short that reading the whole array takes less time.
     pub fn of(
         layout: &Layout,
         decode: &Decode,
@@ -30,7 +30,7 @@ impl Runs {
         let plain = matches!(decode, Decode::Same) && !layout.fortran;
         let length = *layout.shape.get(axis).filter(|_| plain)?;
         let row = layout.dtype.bytes_of(layout.shape[axis + 1..].iter().product());
-        // Elements of less than a byte may share one.
+        // Elements smaller than a byte may share one.
         let whole = row as u128 * length as u128
             == layout.dtype.bytes_of(layout.shape[axis..].iter().product()) as u128;
         let inside = ranges.iter().all(|range| range.start <= range.end && range.end <= length);
@@ -49,8 +49,8 @@ impl Runs {
         Some((runs, Layout { shape, ..layout.clone() }))
     }
 
-    /// Calls `read` for each piece of the file that fills bytes of the part from an offset on, in order: with its place, and with the
-    /// range of the target.
+    /// Calls `read`, in order, for each piece of the file that fills bytes of the part from an offset on. `read` gets
+    /// the piece's position in the file and the range of the target.
     pub fn each<E>(
         &self,
         offset: usize,
@@ -104,7 +104,7 @@ mod tests {
             Ok(())
         })
         .unwrap();
-        // The end of the first repetition, all of the second, and the beginning of the third.
+        // Expects the end of the first repetition, all of the second, and the beginning of the third.
         assert_eq!(found, [(8096, 0..96), (12288, 96..4192), (20480, 4192..4200)]);
     }
 
@@ -112,7 +112,7 @@ mod tests {
     fn short_pieces_and_other_layouts_are_not_cut() {
         let narrow = layout(Dtype::Float32, &[64, 8]);
         assert!(Runs::of(&narrow, &Decode::Same, 1, &[0..4]).is_none());
-        // One piece may be short.
+        // A single piece may be short.
         assert!(Runs::of(&narrow, &Decode::Same, 0, &[3..5]).is_some());
         assert!(Runs::of(&narrow, &Decode::Same, 0, &[3..65]).is_none());
         assert!(Runs::of(&narrow, &Decode::Same, 0, &[3..3]).is_none());

@@ -1,7 +1,7 @@
 //! The safetensors format: the length of a JSON header, the header, the tensors.
 //!
-//! The `safetensors` crate checks the header: tensors must lie behind one another
-//! without gaps, and their sizes must agree with shapes and dtypes.
+//! The `safetensors` crate checks the header: tensors must be adjacent without gaps, and their
+//! sizes must agree with shapes and dtypes.
 
 use super::decode::{Decode, Layout};
 use super::source::Source;
@@ -12,11 +12,11 @@ use safetensors::tensor::{Dtype as FileDtype, Metadata as Header, TensorInfo};
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-/// The longest header that the format's own library reads.
+/// The longest header that the format's reference library reads.
 const MAX_HEADER: u64 = 100_000_000;
 
-/// Saves arrays by name as `.safetensors`, with text if there is any; the extension is appended to
-/// a path without it.
+/// Saves arrays by name as `.safetensors`, with text metadata if there is any. The extension is
+/// appended to a path without it.
 ///
 /// ```
 /// use ultramarine::{Array, io::{Arrays, Metadata, safetensors}};
@@ -62,11 +62,11 @@ pub fn write<'a>(
 }
 
 /// Loads the arrays of a `.safetensors` file, and its metadata (empty if there is none). Each
-/// array's data is read when it is evaluated.
+/// array's data is read when the array is evaluated.
 ///
 /// # Errors
-/// [`Error::Io`] if the file cannot be opened. [`Error::Runtime`] if it is cut short, no
-/// safetensors file, or has a dtype that arrays lack.
+/// [`Error::Io`] if the file cannot be opened. [`Error::Runtime`] if it is truncated, not a
+/// safetensors file, or has a dtype that arrays do not have.
 pub fn load(path: impl AsRef<Path>) -> Result<(Arrays, Metadata)> {
     let name = path.as_ref().display().to_string();
     let at = At { op: "load_safetensors", name: &name };
@@ -101,7 +101,7 @@ fn read_from(source: &mut Source<'_>) -> Result<(Arrays, Metadata)> {
     }
     let mut arrays = Arrays::new();
     for name in header.offset_keys() {
-        // The header has checked that each begins where the last one ended.
+        // The header check ensured that each tensor begins where the previous one ended.
         let Some(info) = header.info(&name) else { continue };
         let dtype = from_file(info.dtype).ok_or_else(|| {
             at.runtime(format!(
@@ -127,12 +127,12 @@ fn write_to(
     if arrays.contains_key("__metadata__") {
         bail!(at.op, "The name __metadata__ is reserved. Rename the array.");
     }
-    // The widest types first, so that all are aligned.
+    // Write the widest types first, so that all tensors are aligned.
     let mut order: Vec<(&String, &Array)> = arrays.iter().collect();
     order.sort_by_key(|(_, a)| std::cmp::Reverse(a.itemsize()));
     let mut end = 0;
-    // Written entry by entry, as the crate's own header has no fixed order of the
-    // metadata, and equal arrays shall give equal files.
+    // Write the header entry by entry: the crate's own header has no fixed order of the metadata,
+    // and equal arrays must give equal files.
     let mut entries = Vec::new();
     if let Some(metadata) = metadata.filter(|metadata| !metadata.is_empty()) {
         entries.push(entry("__metadata__", metadata));
@@ -187,7 +187,7 @@ fn to_file(dtype: Dtype) -> Option<FileDtype> {
         Dtype::Int64 => FileDtype::I64,
         Dtype::Float16 => FileDtype::F16,
         Dtype::Float32 => FileDtype::F32,
-        // MLX refuses this one; the format and other programs have it.
+        // MLX rejects this dtype; the format and other programs support it.
         Dtype::Float64 => FileDtype::F64,
         Dtype::Bfloat16 => FileDtype::BF16,
         Dtype::Complex64 => FileDtype::C64,

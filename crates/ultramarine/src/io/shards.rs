@@ -1,5 +1,5 @@
-//! Models in several safetensors files, with an index beside them that says which file has which tensor, as Hugging Face
-//! writes them: `{"metadata": {...}, "weight_map": {"tensor": "file"}}`.
+//! Models in several safetensors files. An index beside them maps each tensor to its file, as Hugging Face writes it:
+//! `{"metadata": {...}, "weight_map": {"tensor": "file"}}`.
 
 use super::source::Source;
 use super::{Arrays, At, Metadata, safetensors};
@@ -8,16 +8,16 @@ use serde_json::{Map, Value};
 use std::collections::btree_map::{BTreeMap, Entry};
 use std::path::{Component, Path, PathBuf};
 
-/// The longest index that is read: a million tensors.
+/// The longest index that is read, enough for a million tensors.
 const MAX_INDEX: u64 = 256 << 20;
 
-/// Loads the arrays of all files that an index (`model.safetensors.index.json`) names, and the
-/// index's metadata as text. Each array's data is read when it is evaluated. Paths of files are
-/// relative to the index and do not lead out of its folder.
+/// Loads the arrays of all files that an index (`model.safetensors.index.json`) names, and the index's metadata as
+/// text. Each array's data is read when the array is evaluated. Paths of files are relative to the index and must stay
+/// in its folder.
 ///
 /// # Errors
-/// Those of [`safetensors::load`] for each file. [`crate::Error::Runtime`] if the index is
-/// malformed, names a file outside of its folder, or a tensor that its file lacks.
+/// Errors of [`safetensors::load`] for each file. [`crate::Error::Runtime`] if the index is malformed, names a file
+/// outside of its folder, or names a tensor that its file does not contain.
 pub fn load(path: impl AsRef<Path>) -> Result<(Arrays, Metadata)> {
     let path = path.as_ref();
     let name = path.display().to_string();
@@ -57,7 +57,7 @@ pub fn load(path: impl AsRef<Path>) -> Result<(Arrays, Metadata)> {
             )));
         }
         for (tensor, array) in arrays {
-            // Another file may have been left with one of that name.
+            // Another file may contain a leftover tensor of the same name.
             let own = weight_map.get(&tensor).and_then(Value::as_str) == Some(*file);
             match all.entry(tensor) {
                 Entry::Vacant(entry) => drop(entry.insert(array)),
@@ -69,16 +69,16 @@ pub fn load(path: impl AsRef<Path>) -> Result<(Arrays, Metadata)> {
     Ok((all, metadata(&index)))
 }
 
-/// The metadata as text: what is none is written as JSON.
+/// The metadata as text. Values that are not text are written as JSON.
 fn metadata(index: &Map<String, Value>) -> Metadata {
     let Some(Value::Object(metadata)) = index.get("metadata") else { return Metadata::new() };
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     metadata.iter().map(|(key, value)| (key.clone(), text(value))).collect()
 }
 
-/// The path of a file in the folder of an index, or below it.
+/// The path of a file in the index's folder, or below it.
 fn beside(index: &Path, file: &str) -> Option<PathBuf> {
-    // Files come from other systems, too.
+    // Reject separators of other systems too, because files come from everywhere.
     let plain = !file.is_empty() && !file.contains(['\\', '\0', ':']);
     let inside = Path::new(file).components().all(|part| matches!(part, Component::Normal(_)));
     (plain && inside).then(|| index.with_file_name(file))

@@ -1,4 +1,4 @@
-//! Source of a format: a file, of which arrays are read later, or a reader, of which they are read at once.
+//! Source of a file format: a file whose arrays are read later, or a reader whose arrays are read at once.
 
 use super::decode::{Decode, Layout, PIECE};
 use super::file_reader::FileReader;
@@ -15,15 +15,15 @@ use std::sync::Arc;
 use ultramarine_runtime::reads::SourceFile;
 
 enum Input<'a> {
-    /// In order only. With contents, arrays are read from these later.
+    /// A reader that reads in order only. If it has contents, arrays are read from them later.
     Stream(&'a mut dyn Read, Option<&'a dyn Fn() -> Contents>),
-    /// The position at which the source begins.
+    /// A seekable reader, and the position at which the source begins.
     Seek(&'a mut dyn ReadSeek, u64),
-    /// Arrays are read later.
+    /// A file, whose arrays are read later.
     File(FileReader),
 }
 
-/// A reader, or a file, of which `left` more bytes may be asked. Positions count from where it began.
+/// A reader or a file, with `left` bytes remaining. Positions count from where the source began.
 pub(super) struct Source<'a> {
     input: Input<'a>,
     position: u64,
@@ -32,7 +32,7 @@ pub(super) struct Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    /// A reader from its position to its end. Arrays are read at once.
+    /// A reader, from its position to its end. Arrays are read at once.
     pub fn to_end(reader: &'a mut dyn ReadSeek, at: At<'a>) -> Result<Source<'a>> {
         let mut span = || {
             let start = reader.stream_position()?;
@@ -44,14 +44,14 @@ impl<'a> Source<'a> {
         Ok(Source { input: Input::Seek(reader, start), position: 0, left, at })
     }
 
-    /// A file. Arrays are read later.
+    /// A file, whose arrays are read later.
     pub fn of_file(file: &Arc<SourceFile>, at: At<'a>) -> Source<'a> {
         let input = Input::File(FileReader::new(file.clone()));
         Source { input, position: 0, left: file.bytes(), at }
     }
 
-    /// The next `left` bytes of a reader. With `later` arrays are read from the contents that it makes, which begin where
-    /// the source does.
+    /// The next `left` bytes of a reader. With `later`, arrays are read later, from the contents that it makes; they
+    /// begin where the source does.
     pub fn of_stream(
         reader: &'a mut dyn Read,
         left: u64,
@@ -61,12 +61,12 @@ impl<'a> Source<'a> {
         Source { input: Input::Stream(reader, later), position: 0, left, at }
     }
 
-    /// Bytes before the next one.
+    /// Position of the next byte.
     pub fn position(&self) -> u64 {
         self.position
     }
 
-    /// Checks that `bytes` more are there, before memory is taken for them.
+    /// Checks that `bytes` more bytes exist, before memory is allocated for them.
     pub fn need(&self, bytes: u64, what: &str) -> Result<()> {
         if bytes <= self.left {
             return Ok(());
@@ -75,7 +75,7 @@ impl<'a> Source<'a> {
         Err(self.at.runtime(format!("The file is truncated: {what} takes {bytes} bytes, {left} are left. Copy or save it again.")))
     }
 
-    /// Goes to a position, of which a reader that cannot seek has later ones alone.
+    /// Moves to a position. A reader that cannot seek accepts later positions only.
     pub fn seek(&mut self, position: u64, what: &str) -> Result<()> {
         let end = self.position + self.left;
         if position > end {
@@ -104,7 +104,7 @@ impl<'a> Source<'a> {
         Ok(())
     }
 
-    /// Fills `target`, which is part of `what`.
+    /// Fills `target`; errors name it as part of `what`.
     pub fn fill(&mut self, target: &mut [u8], what: &str) -> Result<()> {
         self.need(target.len() as u64, what)?;
         let failed = |e: io::Error| self.at.runtime(format!("Reading {what} failed: {e}"));
@@ -124,7 +124,7 @@ impl<'a> Source<'a> {
         Ok(target)
     }
 
-    /// A piece of the file that is no array's data.
+    /// Reads bytes of the file that are not an array's data.
     pub fn text(&mut self, bytes: u64, what: &str) -> Result<Vec<u8>> {
         self.need(bytes, what)?;
         let mut target = vec![0; bytes as usize];
@@ -132,8 +132,8 @@ impl<'a> Source<'a> {
         Ok(target)
     }
 
-    /// The array whose bytes come next, and goes behind them: lazy, where the source is a file, else read straight into its
-    /// memory.
+    /// Returns the array whose bytes come next, and moves past them. If the source is a file, the array is lazy; else
+    /// it is read directly into its memory.
     pub fn array(&mut self, layout: Layout, decode: Decode, what: &str) -> Result<Array> {
         let Layout { dtype, shape, .. } = &layout;
         shape::check(self.at.op, shape).map_err(|_| {
@@ -160,7 +160,7 @@ impl<'a> Source<'a> {
             let place = Place { contents, start: self.position };
             let array = lazy::array(self.at, place, layout, decode, what)?;
             match self.input {
-                // Its member is not read any further.
+                // The rest of the archive's member is not read now.
                 Input::Stream(..) => {
                     (self.position, self.left) = (self.position + stored, self.left - stored);
                 }
@@ -176,8 +176,8 @@ impl<'a> Source<'a> {
         Ok(Array::given(value, layout.shape, layout.dtype))
     }
 
-    /// Fills new memory. The reader may be foreign code, which has to see initialised bytes: each piece is cleared just
-    /// before it is read, while it is in a near cache.
+    /// Fills new memory. The reader may be foreign code, which must see initialised bytes. Each piece is therefore
+    /// cleared just before it is read, while it is in a near cache.
     fn fill_new(
         &mut self,
         target: &mut [MaybeUninit<u8>],

@@ -1,10 +1,10 @@
-//! Random numbers: counter-based (Threefry-2x32), the same as MLX's for the same key.
+//! Random numbers from a counter-based generator (Threefry-2x32). A key gives the same numbers as in MLX.
 //!
-//! Every function takes a key (two uint32) or, for `None`, splits one off the global
-//! state.
+//! Every function takes a key (two uint32). For `None` it splits a key off the thread's state.
 //!
-//! Arguments come in one order: the shape of the result (or the array that is drawn from), the parameters of the
-//! distribution, the dtype, the key. Parameters are numbers or arrays, which are broadcast to the shape.
+//! All functions take their arguments in the same order: the shape of the result (or the array to draw from), the
+//! parameters of the distribution, the dtype, the key. Parameters are numbers or arrays, which are broadcast to the
+//! shape.
 //!
 //! ```
 //! use ultramarine::{Dtype, random};
@@ -16,7 +16,7 @@
 //! # Ok::<(), ultramarine::Error>(())
 //! ```
 
-// The public functions. The operation that makes their random bits, with its rules, is in `ops/random`.
+// The public functions. The operation for their random bits, with its rules, is in `ops/random`.
 
 mod state;
 
@@ -36,11 +36,11 @@ use state::{check_key, key_or_next};
 use std::{borrow::Cow, f64::consts::SQRT_2};
 use ultramarine_abi::schema::{binary, unary};
 
-/// Returns uniformly random bits, of shape `shape`: uint8, uint16 or uint32 for a `width` of 1, 2
-/// or 4 bytes. Without `key`, this thread's [`state`] gives the key and moves on.
+/// Returns uniformly random bits, of shape `shape`: uint8, uint16 or uint32 for a `width` of 1, 2 or 4 bytes. Without
+/// `key`, this thread's [`state`] provides a key and advances.
 ///
 /// # Errors
-/// [`Error::Value`] for another width, or when `key` is no key.
+/// [`Error::Value`] for another width, or when `key` is not a key.
 pub fn bits(shape: &[usize], width: usize, key: Option<&Array>) -> Result<Array> {
     let dtype = match width {
         1 => Dtype::Uint8,
@@ -64,9 +64,9 @@ fn below_one(dtype: Dtype) -> f64 {
 /// The smallest float32 above -1.
 const ABOVE_MINUS_ONE: f32 = -1.0 + f32::EPSILON / 2.0;
 
-/// Returns uniformly distributed numbers from `low` (inclusive) to `high` (exclusive), of shape
-/// `shape` and a dtype of float16, bfloat16 and float32. The bounds are broadcast to `shape`.
-/// Without `key`, this thread's [`state`] gives the key and moves on.
+/// Returns uniformly distributed numbers from `low` (inclusive) to `high` (exclusive), of shape `shape` and dtype
+/// float16, bfloat16 or float32. The bounds are broadcast to `shape`. Without `key`, this thread's [`state`] provides a
+/// key and advances.
 ///
 /// ```
 /// use ultramarine::{Dtype, random};
@@ -79,9 +79,8 @@ const ABOVE_MINUS_ONE: f32 = -1.0 + f32::EPSILON / 2.0;
 /// ```
 ///
 /// # Errors
-/// [`Error::Value`] for a dtype other than float16, bfloat16 and float32
-/// ([`Error::Runtime`] for float64), bounds that cannot be broadcast to `shape`, or
-/// when `key` is no key.
+/// [`Error::Value`] for a dtype other than float16, bfloat16 and float32 ([`Error::Runtime`] for float64), bounds that
+/// cannot be broadcast to `shape`, or when `key` is not a key.
 pub fn uniform(
     shape: &[usize],
     low: impl Operand,
@@ -123,7 +122,7 @@ fn between(
     let unit = bits.multiply(like(&bits, 1.0 / 4294967296.0))?.astype(dtype);
     let unit = bin(binary::MINIMUM, &unit, &like(&unit, below_one(dtype)))?;
     if let (Some(l), Some(h)) = (low.node().constant(), high.node().constant()) {
-        // The difference of two narrower floats is the same by way of float64.
+        // For the narrower floats, computing the difference in float64 gives the same result.
         let (l, h) = (l.to_f64(), h.to_f64());
         if (l, h) == (0.0, 1.0) {
             return Ok(unit);
@@ -139,12 +138,12 @@ fn unit_interval(low: f32, shape: &[usize], dtype: Dtype, key: Option<&Array>) -
     between(shape, &Array::scalar(Scalar::from_f64(dtype, low as f64)), &high, dtype, key)
 }
 
-/// Returns random integers from `low` (inclusive) to `high` (exclusive), of shape `shape`. The
-/// bounds are broadcast to `shape`. The integers come from float32 numbers, so beyond 2^24 not
-/// every integer is reached. `key` is as for [`uniform`].
+/// Returns random integers from `low` (inclusive) to `high` (exclusive), of shape `shape`. The bounds are broadcast to
+/// `shape`. The integers are made from float32 numbers, so beyond 2^24 some integers never occur. `key` is as for
+/// [`uniform`].
 ///
 /// # Errors
-/// [`Error::Value`] for a dtype that is no integer or bool; else as [`uniform`].
+/// [`Error::Value`] for a dtype that is not integer or bool; else as [`uniform`].
 pub fn randint(
     shape: &[usize],
     low: impl Operand,
@@ -172,7 +171,7 @@ fn integers(
     if dtype == Dtype::Bool {
         return Ok(out);
     }
-    // Rounding may have reached `high`.
+    // Rounding may have produced `high` itself.
     let (low, high) = (low.astype(dtype), high.astype(dtype));
     let last = match high.node().constant() {
         Some(high) => Array::scalar(Scalar::from_i64(dtype, high.to_i64().wrapping_sub(1))),
@@ -186,7 +185,7 @@ fn integers(
 /// is as for [`uniform`].
 ///
 /// # Errors
-/// [`Error::Value`] for integer dtypes, or when `key` is no key.
+/// [`Error::Value`] for integer dtypes, or when `key` is not a key.
 pub fn normal(
     shape: &[usize],
     loc: impl OptionalOperand,
@@ -247,7 +246,7 @@ fn normal_of(
 /// shape of `p`). `key` is as for [`uniform`].
 ///
 /// # Errors
-/// [`Error::Value`] when `p` is no float or cannot be broadcast, or `key` is no key.
+/// [`Error::Value`] when `p` is not a float or cannot be broadcast, or `key` is not a key.
 pub fn bernoulli(shape: Option<&[usize]>, p: impl Operand, key: Option<&Array>) -> Result<Array> {
     let p = &*alone(&p)?;
     if !p.dtype().is_floating() {
@@ -284,11 +283,11 @@ pub fn gumbel(shape: &[usize], dtype: Dtype, key: Option<&Array>) -> Result<Arra
 /// Number of samples that [`categorical`] draws from each distribution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Samples<'a> {
-    /// One of each distribution.
+    /// One sample from each distribution.
     One,
-    /// Samples of this shape, to which the logits without their axis are broadcast.
+    /// Samples of this shape. The logits without their axis are broadcast to it.
     Shape(&'a [usize]),
-    /// This number of each distribution, in a last axis.
+    /// This number of samples from each distribution, in a last axis.
     Count(usize),
 }
 
@@ -296,8 +295,8 @@ pub enum Samples<'a> {
 /// uint32. `key` is as for [`uniform`].
 ///
 /// # Errors
-/// [`Error::Index`] for an axis out of range, [`Error::Value`] when shapes cannot be
-/// broadcast, nothing is to be drawn, or `key` is no key.
+/// [`Error::Index`] for an axis out of range, [`Error::Value`] when shapes cannot be broadcast, no sample is requested,
+/// or `key` is not a key.
 pub fn categorical(
     logits: &Array,
     axis: impl Into<Axis>,
@@ -352,14 +351,14 @@ pub fn categorical(
     logits.add(&noise)?.argmax(Some(at as isize))
 }
 
-/// Indices drawn from one distribution, by looking uniform numbers up among the sums of the
-/// probabilities, as MLX does: no noise for every class and sample.
+/// Indices drawn from one distribution, by searching uniform numbers in the cumulative sums of the probabilities, as
+/// MLX does. This needs no noise for every class and sample.
 fn inverted(logits: &Array, out: &[usize], key: Option<&Array>) -> Result<Array> {
     let classes = logits.size();
     let logits = logits.reshape(&[classes])?.astype(Dtype::Float32);
     let below = logits.softmax(0, false)?.cumsum(Some(0), false, true)?;
     let u = unit_interval(0.0, out, Dtype::Float32, key)?;
-    // How many sums are below: a binary search of all samples at once.
+    // The number of sums below each sample: a binary search for all samples at once.
     let mut found = Array::zeros(out, Dtype::Uint32)?;
     let mut step = classes.next_power_of_two();
     while step > 0 {
@@ -370,7 +369,7 @@ fn inverted(logits: &Array, out: &[usize], key: Option<&Array>) -> Result<Array>
         found = where_(&fits.logical_and(&sum.less(&u)?)?, &further, &found)?;
         step /= 2;
     }
-    // Where rounding leaves the last sum short of one.
+    // Rounding may leave the last sum below one.
     found.minimum(like(&found, (classes - 1) as f64))
 }
 
@@ -378,7 +377,7 @@ fn inverted(logits: &Array, out: &[usize], key: Option<&Array>) -> Result<Array>
 /// `key` is as for [`uniform`].
 ///
 /// # Errors
-/// [`Error::Value`] for other than real floating dtypes, or when `key` is no key.
+/// [`Error::Value`] for dtypes that are not real floats, or when `key` is not a key.
 pub fn laplace(
     shape: &[usize],
     loc: f64,
@@ -437,7 +436,7 @@ pub fn truncated_normal(
 /// Returns the numbers `0..n` in random order: uint32, of shape `(n)`. `key` is as for [`uniform`].
 ///
 /// # Errors
-/// [`Error::Value`] when `key` is no key.
+/// [`Error::Value`] when `key` is not a key.
 pub fn permutation(n: usize, key: Option<&Array>) -> Result<Array> {
     bits(&[n], 4, key)?.argsort(Some(0))
 }
@@ -452,13 +451,13 @@ pub fn permute(a: &Array, axis: impl Into<Axis>, key: Option<&Array>) -> Result<
     a.take(&permutation(a.shape()[at], key)?, Some(at as isize))
 }
 
-/// Returns jointly normally distributed vectors `(..., n)`, of a mean `(..., n)` and a covariance
-/// `(..., n, n)`, which is symmetric and positive semidefinite. Leading dimensions of both are
-/// broadcast with `shape`. Vectors are standard normal ones times the root of the covariance, by
-/// singular values. `key` is as for [`uniform`].
+/// Returns jointly normally distributed vectors `(..., n)` with mean `(..., n)` and covariance `(..., n, n)`, which is
+/// symmetric and positive semidefinite. Leading dimensions of both are broadcast with `shape`. Vectors are standard
+/// normal vectors times the root of the covariance, which is computed from singular values. `key` is as for
+/// [`uniform`].
 ///
 /// # Errors
-/// [`Error::Value`] for a dtype other than float32, shapes that do not fit, or when `key` is no key.
+/// [`Error::Value`] for a dtype other than float32, shapes that do not fit, or when `key` is not a key.
 pub fn multivariate_normal(
     shape: &[usize],
     mean: &Array,

@@ -1,4 +1,4 @@
-//! Keys, and the state of each thread, which functions without a key split one off.
+//! Keys, and the state of each thread. Functions that are called without a key split one off the state.
 
 use crate::error::{Result, bail};
 use crate::{
@@ -9,32 +9,32 @@ use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 thread_local! {
-    /// This thread's state, once it was needed; that of the innermost [`StateScope`].
+    /// This thread's state, `None` until it is first needed. Inside a [`StateScope`] it is the innermost scope's state.
     static STATE: RefCell<Option<Array>> = const { RefCell::new(None) };
 }
 
-/// Calls `f` with this thread's state. `f` drops no array: that may run foreign code.
+/// Calls `f` with this thread's state. `f` must not drop arrays, because that may run foreign code.
 fn with_state<T>(f: impl FnOnce(&mut Option<Array>) -> T) -> T {
-    // A state that many keys were drawn of, none of them evaluated, is a deep graph.
+    // If many keys were split off a state and none was evaluated, the state is a deep graph.
     node::prepare_drops();
     STATE.with_borrow_mut(f)
 }
 
-/// Sets this thread's state; the former one.
+/// Sets this thread's state and returns the former one.
 fn replace(state: Option<Array>) -> Option<Array> {
     with_state(|own| std::mem::replace(own, state))
 }
 
-/// Returns the key of a seed: uint32 of shape `(2)`, the upper and the lower half of the seed.
-/// Equal keys give equal numbers on every device.
+/// Returns the key for a seed: uint32 of shape `(2)`, the upper and the lower half of the seed. Equal keys give equal
+/// numbers on every device.
 ///
 /// # Errors
-/// [`crate::Error::Memory`] when there is no memory.
+/// [`crate::Error::Memory`] when memory runs out.
 pub fn key(seed: u64) -> Result<Array> {
     Array::from_slice(&[(seed >> 32) as u32, seed as u32], &[2])
 }
 
-/// Sets this thread's state to the key of a seed. States of other threads stay.
+/// Sets this thread's state to the key of a seed. The states of other threads do not change.
 ///
 /// # Errors
 /// As [`key`].
@@ -42,8 +42,8 @@ pub fn seed(seed: u64) -> Result<()> {
     set_state(&key(seed)?)
 }
 
-/// Returns this thread's state: a key. Before the thread sets it, it is made of the clock and of
-/// the number of threads before it, so no two threads draw the same numbers.
+/// Returns this thread's state: a key. Until the thread sets it, the state is made from the clock and the number of
+/// earlier threads, so that no two threads draw the same numbers.
 ///
 /// # Errors
 /// As [`key`].
@@ -54,27 +54,27 @@ pub fn state() -> Result<Array> {
 /// Sets this thread's state to a key.
 ///
 /// # Errors
-/// [`crate::Error::Value`] when it is no key.
+/// [`crate::Error::Value`] when `state` is not a key.
 pub fn set_state(state: &Array) -> Result<()> {
     check_key(state)?;
     replace(Some(state.clone()));
     Ok(())
 }
 
-/// Another random state of this thread, while the scope lives; dropping it restores the former
-/// state. Scopes nest; drop them in the reverse order.
+/// Replaces this thread's random state while the scope lives; dropping the scope restores the former state. Scopes
+/// nest; drop them in reverse order.
 #[derive(Debug)]
 pub struct StateScope {
     before: Option<Array>,
-    // Belongs to the thread that made it.
+    // The scope belongs to the thread that made it.
     _thread: std::marker::PhantomData<*const ()>,
 }
 
 impl StateScope {
-    /// Enters a scope whose state begins as `state`.
+    /// Enters a scope whose state begins with `state`.
     ///
     /// # Errors
-    /// [`crate::Error::Value`] when it is no key.
+    /// [`crate::Error::Value`] when `state` is not a key.
     pub fn new(state: &Array) -> Result<StateScope> {
         check_key(state)?;
         let before = replace(Some(state.clone()));
@@ -94,14 +94,14 @@ fn current(state: &mut Option<Array>) -> Result<Array> {
         return Ok(state.clone());
     }
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    // Milliseconds take 41 bits until 2039.
+    // Milliseconds need 41 bits until 2039.
     let thread = THREADS.fetch_add(1, Ordering::Relaxed) << 41;
     let key = key(thread ^ now.map_or(0, |t| t.as_millis() as u64))?;
     *state = Some(key.clone());
     Ok(key)
 }
 
-/// The key itself, or one split off this thread's state.
+/// The key itself, or if there is none, one split off this thread's state.
 pub(super) fn key_or_next(key: Option<&Array>) -> Result<Array> {
     if let Some(key) = key {
         return Ok(key.clone());
@@ -133,10 +133,10 @@ pub(super) fn check_key(key: &Array) -> Result<()> {
     Ok(())
 }
 
-/// Returns `n` independent keys made of one, as an array of shape `(n, 2)`.
+/// Returns `n` independent keys derived from one key, as an array of shape `(n, 2)`.
 ///
 /// # Errors
-/// [`crate::Error::Value`] when `key` is no key.
+/// [`crate::Error::Value`] when `key` is not a key.
 pub fn split(key: &Array, n: usize) -> Result<Array> {
     super::bits(&[n, 2], 4, Some(key))
 }

@@ -4,7 +4,7 @@ use super::{Generated, Language, Signature, Slot, threads, type_name};
 use crate::{dtype::Dtype, error::Result, fast::Template};
 use std::fmt::Write;
 
-/// Parameters of the kernel, and what a function that it calls hands on.
+/// Parameters of the kernel, and the arguments that it passes to a function that it calls.
 #[derive(Default)]
 struct Parameters {
     list: Vec<String>,
@@ -40,7 +40,7 @@ fn parameter(s: &Signature<'_>, slot: Slot, index: usize) -> (String, String) {
             let text = match language {
                 Language::OpenCl => format!("__global const {kind} *{name}"),
                 Language::Cuda => format!("const {kind} *{name}"),
-                // As MLX has it: what has no axes is a reference.
+                // As in MLX, an input without axes is a reference.
                 _ if s.inputs[i].0 == 0 => format!("const constant {kind} &{name}{at}"),
                 _ => format!("const device {kind} *{name}{at}"),
             };
@@ -67,7 +67,7 @@ fn parameter(s: &Signature<'_>, slot: Slot, index: usize) -> (String, String) {
     }
 }
 
-/// Template arguments of C++, declared and given.
+/// Template parameters and arguments of C++.
 fn templates(s: &Signature<'_>) -> (String, String) {
     let (mut declared, mut given) = (Vec::new(), Vec::new());
     for (name, value) in s.template {
@@ -82,7 +82,7 @@ fn templates(s: &Signature<'_>) -> (String, String) {
     (declared.join(", "), given.join(", "))
 }
 
-/// Names that MLX's headers have and bodies for it use.
+/// Names that MLX's headers define and bodies for MLX use.
 const MLX_METAL: &str = "#define elem_to_loc um_elem_to_loc
 typedef half float16_t;
 typedef bfloat bfloat16_t;
@@ -113,7 +113,7 @@ pub(super) fn generate(s: &Signature<'_>) -> Result<Generated> {
     }
     let mut head = s.begin();
     if s.definition.mlx {
-        // Before the header, which may use them.
+        // The names come before the header, because the header may use them.
         let names = if language == Language::Metal { MLX_METAL } else { MLX_CUDA };
         let end = super::prelude(language.name()).map_or(0, str::len);
         head.insert_str(end, names);
@@ -185,7 +185,7 @@ pub(super) fn generate(s: &Signature<'_>) -> Result<Generated> {
     Ok(Generated { language: s.language, head, tail, entry, slots })
 }
 
-/// The declarations in the function before the body.
+/// Declarations inside the function, before the body.
 fn inside(s: &Signature<'_>, position: &str, head: &mut String) {
     let position = if s.named(position) { position } else { "um_position" };
     if s.guarded {

@@ -1,4 +1,4 @@
-//! The source around a body: prelude, header, and a signature made of names and dtypes.
+//! The source around a body: prelude, header, and a signature generated from names and dtypes.
 
 mod c;
 mod threads;
@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::{dtype::Dtype, shape::Shape};
 use std::fmt::Write;
 
-/// A language that signatures are made in.
+/// A language for which signatures are generated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Language {
     OpenCl,
@@ -45,18 +45,18 @@ pub(super) enum Slot {
     Input(usize),
     /// The sizes of an input, as int32.
     Shape(usize),
-    /// Its strides in elements: int64, but int32 in WGSL, which has no more.
+    /// Its strides in elements, as int64; as int32 in WGSL, which has no 64-bit integers.
     Strides(usize),
     /// The number of its axes, as int32.
     Ndim(usize),
     Output(usize),
-    /// The threads in all along an axis, as uint32.
+    /// The total number of threads along an axis, as uint32.
     Grid(usize),
-    /// All three, as an array.
+    /// The total number of threads along all three axes, as an array.
     Grids,
 }
 
-/// Parts of a signature.
+/// Inputs of the generation of a signature.
 pub(super) struct Signature<'a> {
     pub definition: &'a Definition,
     pub body: &'a str,
@@ -67,11 +67,11 @@ pub(super) struct Signature<'a> {
     pub template: &'a [(String, Template)],
     /// The threads of a group.
     pub group: [u32; 3],
-    /// True if there are threads beyond the grid.
+    /// True if some threads of a group are beyond the grid.
     pub guarded: bool,
 }
 
-/// A kernel's source, but for the body.
+/// A kernel's source, without the body.
 #[derive(Debug)]
 pub(super) struct Generated {
     pub language: Language,
@@ -81,7 +81,7 @@ pub(super) struct Generated {
     pub slots: Vec<Slot>,
 }
 
-/// Names of types in sources: those of the preludes.
+/// Type names in sources, as the preludes define them.
 fn type_name(dtype: Dtype) -> String {
     format!("um_{}", dtype.name())
 }
@@ -108,7 +108,7 @@ impl Signature<'_> {
         names(self.body, name)
     }
 
-    /// The kernel's name with a prefix, as a name of these languages.
+    /// The kernel's name with a prefix, made a valid identifier in these languages.
     fn entry(&self, prefix: &str) -> String {
         let part = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
         self.definition.name.chars().fold(prefix.to_owned(), |mut name, c| {
@@ -133,7 +133,7 @@ impl Signature<'_> {
             if loc || self.named(&format!("{name}_strides")) {
                 slots.push(Slot::Strides(i));
             }
-            // A constant of the source, in WGSL.
+            // In WGSL it is a constant in the source.
             if self.language != Language::Wgsl && self.named(&format!("{name}_ndim")) {
                 slots.push(Slot::Ndim(i));
             }
@@ -170,7 +170,7 @@ impl Signature<'_> {
     /// Generates the source around the body.
     ///
     /// # Errors
-    /// [`Error::Value`] for what the language does not have.
+    /// [`Error::Value`] for features that the language does not have.
     pub fn generate(&self) -> Result<Generated> {
         match self.language {
             Language::Wgsl => wgsl::generate(self),

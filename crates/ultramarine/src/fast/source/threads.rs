@@ -1,10 +1,12 @@
-//! Where a thread is: Metal's names, in every language, for bodies that name them.
+//! The position of a thread: Metal's names for it, defined in every language for bodies that use
+//! them.
 
 use super::{Language, Signature};
 use std::fmt::Write;
 
-/// A name, whether it has three parts, and what it is in OpenCL C, CUDA C++ (expressions of
-/// the axis as number, `{i}`, or letter, `{d}`; empty: not there) and WGSL (a built-in value).
+/// A name, whether it has three components, and its form in OpenCL C, CUDA C++ and WGSL. The forms
+/// in C are expressions, in which `{i}` is the axis as a number and `{d}` as a letter; an empty
+/// form means that the language has none. In WGSL it is a built-in value.
 pub(super) struct Name {
     pub name: &'static str,
     pub wide: bool,
@@ -13,7 +15,7 @@ pub(super) struct Name {
     pub wgsl: &'static str,
 }
 
-/// Rows: a name, whether it is wide, and its forms.
+/// Each row lists a name, whether it has three components, and its forms.
 macro_rules! names {
     ($($name:literal $wide:literal $opencl:literal $cuda:literal $wgsl:literal;)*) => {
         &[$(Name { name: $name, wide: $wide, opencl: $opencl, cuda: $cuda, wgsl: $wgsl }),*]
@@ -29,7 +31,7 @@ pub(super) const NAMES: &[Name] = names! {
     "threadgroups_per_grid" true "get_num_groups({i})" "gridDim.{d}" "num_workgroups";
     "threads_per_threadgroup" true "get_local_size({i})" "blockDim.{d}" "";
     "dispatch_threads_per_threadgroup" true "get_local_size({i})" "blockDim.{d}" "";
-    // The grid that was asked for, not what groups make of it.
+    // This is the requested grid, not the grid rounded up to whole groups.
     "threads_per_grid" true "um_grid_{d}" "um_grid_{d}" "";
     "grid_size" true "um_grid_{d}" "um_grid_{d}" "";
     "grid_origin" true "0" "0" "";
@@ -52,7 +54,7 @@ pub(super) const NAMES: &[Name] = names! {
     "thread_index_in_quadgroup" false "" "" "";
 };
 
-/// Names that stand for the grid as it was asked for.
+/// Names that stand for the requested grid.
 const GRID: [&str; 2] = ["threads_per_grid", "grid_size"];
 
 pub(super) fn is_grid(name: &str) -> bool {
@@ -64,7 +66,7 @@ pub(super) fn wants_grid(s: &Signature<'_>) -> bool {
     GRID.iter().any(|name| s.named(name))
 }
 
-/// Declarations of the names that the body has, for OpenCL C and CUDA C++.
+/// Declarations of the names that the body uses, for OpenCL C and CUDA C++.
 pub(super) fn declare(s: &Signature<'_>, head: &mut String) {
     for name in NAMES {
         let form = if s.language == Language::OpenCl { name.opencl } else { name.cuda };

@@ -4,13 +4,13 @@ use super::{Generated, Signature, Slot, threads};
 use crate::{dtype::Dtype, error::Result, fast::Template};
 use std::fmt::Write;
 
-/// How elements lie in a binding: what WGSL has no type for lies in words.
+/// The type of elements in a binding. Elements for which WGSL has no type are stored in words.
 fn stored(dtype: Dtype) -> &'static str {
     match dtype {
         Dtype::Float32 => "f32",
         Dtype::Int32 => "i32",
         Dtype::Complex64 => "um_complex64",
-        // Two words each.
+        // Two words for each element.
         Dtype::Uint64 | Dtype::Int64 | Dtype::Float64 => "vec2<u32>",
         _ => "u32",
     }
@@ -35,7 +35,7 @@ fn binding(s: &Signature<'_>, slot: Slot) -> Result<String> {
         Slot::Input(i) => read(&d.input_names[i], stored(s.inputs[i].1)),
         Slot::Shape(i) => read(&format!("{}_shape", d.input_names[i]), "i32"),
         Slot::Strides(i) => read(&format!("{}_strides", d.input_names[i]), "i32"),
-        // A constant; see below.
+        // A constant, declared below.
         Slot::Ndim(_) | Slot::Grid(_) => String::new(),
         Slot::Output(i) => {
             let (name, dtype) = (&d.output_names[i], s.outputs[i].1);

@@ -1,19 +1,19 @@
-//! The types that tensors of a file may have.
+//! The types of tensors in a file.
 
 use super::blocks::{codebook, each, flat, float4, super_blocks};
 use super::packed::{self, PackedFormat};
 use crate::dtype::Dtype;
 
-/// How a tensor's elements lie in a file.
+/// Encoding of a tensor's elements in a file.
 #[derive(Clone, Copy)]
 pub(super) enum Encoding {
-    /// As in memory.
+    /// The same bytes as in memory.
     Plain(Dtype),
-    /// In blocks, each of a row's next elements.
+    /// In blocks, each of consecutive elements of a row.
     Blocks(&'static BlockFormat),
 }
 
-/// Blocks of numbers of few bits.
+/// A format of blocks of few-bit numbers.
 pub(super) struct BlockFormat {
     code: u32,
     pub name: &'static str,
@@ -21,13 +21,13 @@ pub(super) struct BlockFormat {
     pub elements: usize,
     /// Bytes of a block.
     pub bytes: usize,
-    /// Decodes blocks to numbers of a dtype of floats.
+    /// Decodes blocks to numbers of a floating dtype.
     pub decode: fn(&[u8], &mut [u8], Dtype),
-    /// The quantised array that holds the same numbers.
+    /// The quantised array that holds the same numbers, if there is one.
     pub packed: Option<&'static PackedFormat>,
 }
 
-/// A format by its code, name, numbers and bytes of a block, decoder, and packed form.
+/// Defines formats by code, name, numbers and bytes of a block, decoder, and packed form.
 macro_rules! formats {
     ($($code:literal $name:ident $elements:literal $bytes:literal $decode:expr, $packed:expr;)*) => {
         &[$(BlockFormat {
@@ -69,7 +69,7 @@ static FORMATS: &[BlockFormat] = formats! {
     41 Q1_0    128  18 flat::q1_0,          None;
 };
 
-/// Codes of elements that lie as in memory.
+/// Codes of types whose elements are stored as in memory.
 static PLAIN: &[(u32, Dtype)] = &[
     (0, Dtype::Float32),
     (1, Dtype::Float16),
@@ -82,7 +82,7 @@ static PLAIN: &[(u32, Dtype)] = &[
 ];
 
 impl Encoding {
-    /// The encoding of a code; the error is the reason why there is none.
+    /// The encoding for a code; the error explains why the code is not supported.
     pub fn from_code(code: u32) -> Result<Encoding, &'static str> {
         if let Some((_, dtype)) = PLAIN.iter().find(|(own, _)| *own == code) {
             return Ok(Encoding::Plain(*dtype));
@@ -97,7 +97,7 @@ impl Encoding {
         })
     }
 
-    /// The code of arrays of a dtype.
+    /// The code for arrays of a dtype.
     pub fn code_of(dtype: Dtype) -> Option<u32> {
         PLAIN.iter().find(|(_, own)| *own == dtype).map(|(code, _)| *code)
     }

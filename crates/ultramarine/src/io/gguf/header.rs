@@ -1,4 +1,4 @@
-//! The part before the data: metadata, and where each tensor lies.
+//! The part of the file before the data: metadata, and the position of each tensor.
 
 use super::super::source::Source;
 use super::formats::Encoding;
@@ -9,11 +9,11 @@ use crate::shape::Shape;
 use std::collections::BTreeSet;
 
 pub(super) const MAGIC: &[u8; 4] = b"GGUF";
-/// Version that is written. The one before is the same but for arrays of arrays, which it does not have.
+/// Version that is written. Version 2 is the same, except that it has no arrays of arrays.
 pub(super) const VERSION: u32 = 3;
 pub(super) const ALIGNMENT_KEY: &str = "general.alignment";
 const ALIGNMENT: u32 = 32;
-/// Axes that arrays of this format may have, in MLX, too. llama.cpp has four.
+/// Largest number of axes that arrays of this format may have, also in MLX. llama.cpp allows four.
 pub(super) const MAX_AXES: usize = 8;
 
 pub(super) struct TensorInfo {
@@ -30,7 +30,7 @@ pub(super) struct Header {
     pub tensors: Vec<TensorInfo>,
 }
 
-/// The alignment of data in a file of that metadata; the error says what there is instead.
+/// The alignment of the data, according to the metadata; the error describes an invalid value.
 pub(super) fn alignment(metadata: &Metadata) -> Result<u32, String> {
     let Some(value) = metadata.get(ALIGNMENT_KEY) else { return Ok(ALIGNMENT) };
     let number = match value {
@@ -85,7 +85,7 @@ impl Header {
         Ok(header)
     }
 
-    /// Makes offsets positions in the source, and checks that tensors have names and bytes of their own.
+    /// Converts offsets to positions in the source, and checks that each tensor has a unique name and its own bytes.
     fn place(&mut self, source: &Source<'_>) -> Result<()> {
         let at = source.at;
         let alignment = alignment(&self.metadata).map_err(|e| at.runtime(format!("{e}.")))? as u64;
@@ -153,14 +153,14 @@ impl TensorInfo {
             );
             return Err(at.runtime(text));
         }
-        // Of sizes that multiply to 0 the others may be anything.
+        // If one size is 0, the product is 0 and the other sizes may have any value.
         let count =
             (!sizes.contains(&0)).then(|| sizes.iter().try_fold(1u64, |n, s| n.checked_mul(*s)));
         let total = match count {
             None => Some(0),
             Some(count) => count.and_then(|n| (n / elements as u64).checked_mul(bytes as u64)),
         };
-        // The fastest axis stands first.
+        // The file lists the fastest axis first.
         let shape = sizes.iter().rev().map(|size| usize::try_from(*size).ok()).collect();
         match (total, shape) {
             (Some(bytes), Some(shape)) => Ok(TensorInfo { name, shape, encoding, start, bytes }),
@@ -171,19 +171,19 @@ impl TensorInfo {
     }
 }
 
-/// A number of 32 bits.
+/// A 32-bit number.
 pub(super) fn number(source: &mut Source<'_>, what: &str) -> Result<u32> {
     Ok(u32::from_le_bytes(source.bytes(what)?))
 }
 
-/// Text behind its length.
+/// A text, preceded by its length.
 fn text(source: &mut Source<'_>, what: &str) -> Result<String> {
     let bytes = string(source, what)?;
     String::from_utf8(bytes)
         .map_err(|_| source.at.runtime(format!("{what} is not UTF-8. Convert the model again.")))
 }
 
-/// Bytes behind their number.
+/// Bytes, preceded by their number.
 pub(super) fn string(source: &mut Source<'_>, what: &str) -> Result<Vec<u8>> {
     let length = u64::from_le_bytes(source.bytes(what)?);
     source.text(length, what)

@@ -13,19 +13,18 @@ pub type Metadata = BTreeMap<String, Value>;
 /// A value of a file's [`Metadata`].
 #[derive(Clone, Debug)]
 pub enum Value {
-    /// A number (an array without axes), or an array of numbers of one axis: of bool, integers of 8 to 64 bits, float32 or
-    /// float64.
+    /// A number (an array without axes), or a 1-d array of numbers: bool, integers of 8 to 64 bits, float32 or float64.
     Array(Array),
     /// Text.
     Text(String),
-    /// Text that is no UTF-8.
+    /// Text that is not UTF-8.
     Bytes(Vec<u8>),
-    /// Texts, or lists and arrays of one axis.
+    /// A list of texts, lists or 1-d arrays.
     List(Vec<Value>),
 }
 
 impl Value {
-    /// The text that this is.
+    /// Returns the text, if the value is one.
     ///
     /// ```
     /// use ultramarine::io::gguf::Value;
@@ -48,7 +47,7 @@ impl From<Array> for Value {
     }
 }
 
-/// Codes of numbers and their dtypes.
+/// Type codes of numbers, and their dtypes.
 const NUMBERS: &[(u32, Dtype)] = &[
     (0, Dtype::Uint8),
     (1, Dtype::Int8),
@@ -65,9 +64,9 @@ const NUMBERS: &[(u32, Dtype)] = &[
 const TEXT: u32 = 8;
 const ARRAY: u32 = 9;
 
-/// Arrays in arrays that are read, at most: deeper ones would need a deep stack.
+/// Largest nesting depth of arrays that is read; deeper nesting would need a deep stack.
 const MAX_DEPTH: usize = 16;
-/// Arrays in arrays of one value, at most: one takes 12 bytes in a file, and many times that in memory.
+/// Largest number of arrays inside one value. An array takes 12 bytes in a file, and many times that in memory.
 const MAX_ARRAYS: usize = 1 << 16;
 
 /// Reads the value of a key.
@@ -80,7 +79,7 @@ pub(super) fn read(source: &mut Source<'_>, key: &str) -> Result<Value> {
 struct Reader<'r, 's> {
     source: &'r mut Source<'s>,
     what: &'r str,
-    /// Arrays that were read.
+    /// Number of arrays read so far.
     arrays: usize,
 }
 
@@ -113,12 +112,12 @@ impl Reader<'_, '_> {
         if !matches!(code, TEXT | ARRAY) {
             return self.numbers(code, Some(length));
         }
-        // Each has at least its length.
+        // Each text takes at least the bytes of its length.
         self.source.need(length.saturating_mul(8), self.what)?;
         Ok(Value::List((0..length).map(|_| self.value(code, depth + 1)).collect::<Result<_>>()?))
     }
 
-    /// A number, or an array of so many.
+    /// A number, or an array of `length` numbers.
     fn numbers(&mut self, code: u32, length: Option<u64>) -> Result<Value> {
         let Some((_, dtype)) = NUMBERS.iter().find(|(own, _)| *own == code) else {
             return Err(
@@ -132,7 +131,7 @@ impl Reader<'_, '_> {
     }
 }
 
-/// The bytes of a key's value, its type first.
+/// Appends the bytes of a key's value, preceded by its type.
 pub(super) fn write(key: &str, value: &Value, out: &mut Vec<u8>) -> Result<()> {
     let writer = Writer { key };
     out.extend(writer.code(value)?.to_le_bytes());
@@ -148,7 +147,7 @@ impl Writer<'_> {
         Error::runtime("save_gguf", format!("metadata '{}': {text}.", self.key))
     }
 
-    /// The type of a value.
+    /// The type code of a value.
     fn code(&self, value: &Value) -> Result<u32> {
         Ok(match value {
             Value::Text(_) | Value::Bytes(_) => TEXT,
@@ -168,7 +167,7 @@ impl Writer<'_> {
         })
     }
 
-    /// The bytes of a value behind its type.
+    /// Appends the bytes of a value, without its type.
     fn body(&self, value: &Value, out: &mut Vec<u8>, depth: usize) -> Result<()> {
         match value {
             Value::Text(text) => counted(text.as_bytes(), out),
@@ -207,7 +206,7 @@ impl Writer<'_> {
     }
 }
 
-/// Bytes behind their number.
+/// Appends bytes, preceded by their number.
 pub(super) fn counted(bytes: &[u8], out: &mut Vec<u8>) {
     out.extend((bytes.len() as u64).to_le_bytes());
     out.extend(bytes);

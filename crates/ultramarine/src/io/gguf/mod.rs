@@ -1,7 +1,8 @@
 //! The GGUF format: metadata, the tensors' names, shapes and types, and their data.
 //!
-//! Versions 2 and 3 are read and 3 is written, little-endian. Tensors of blocks become quantised arrays where MLX gives these,
-//! or wherever one holds the same numbers, and are decoded to floats otherwise ([`Options`]). See docs/gguf.md for the types.
+//! Versions 2 and 3 are read and version 3 is written, little-endian. Tensors in blocks become quantised arrays where
+//! MLX returns them, or wherever a quantised array holds the same numbers. Otherwise they are decoded to floats
+//! ([`Options`]). See docs/gguf.md for the types.
 //!
 //! ```
 //! use ultramarine::{Array, io::gguf::{self, Metadata}};
@@ -44,33 +45,33 @@ use std::io::BufReader;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The form in which [`load_with`] gives the tensors that a file stores in blocks of few bits. The
-/// default is MLX's.
+/// The form in which [`load_with`] returns tensors that a file stores in blocks of few-bit numbers. The default is
+/// MLX's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Tensors that become quantised arrays.
+    /// Selects the tensors that become quantised arrays.
     pub packing: Packing,
-    /// Dtype of the others: float16, bfloat16 or float32. Numbers are computed in float32 and rounded once.
+    /// Dtype of the other tensors: float16, bfloat16 or float32. Numbers are computed in float32 and rounded once.
     pub dtype: Dtype,
 }
 
-/// Tensors of blocks that become quantised arrays: words under the tensor's name, beside `.scales` and `.biases` in place of
-/// its `.weight`.
+/// Selects the tensors in blocks that become quantised arrays. The words have the tensor's name; `.scales` and
+/// `.biases` replace its `.weight`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Packing {
-    /// None.
+    /// No tensors.
     Never,
-    /// Those of Q4_0, Q4_1 and Q8_0, as in MLX.
+    /// Tensors of types Q4_0, Q4_1 and Q8_0, as in MLX.
     Common,
-    /// Also those of Q5_0, Q5_1, Q4_K, Q5_K, MXFP4 and NVFP4.
+    /// Also tensors of types Q5_0, Q5_1, Q4_K, Q5_K, MXFP4 and NVFP4.
     Lossless,
 }
 
 impl Packing {
-    /// The packing of that name: `never`, `common` or `lossless`.
+    /// The packing with that name: `never`, `common` or `lossless`.
     ///
     /// # Errors
-    /// [`Error::Value`] when there is none.
+    /// [`Error::Value`] for an unknown name.
     pub fn from_name(name: &str) -> Result<Packing> {
         match name {
             "never" => Ok(Packing::Never),
@@ -94,32 +95,32 @@ impl Packing {
 }
 
 impl Default for Options {
-    /// As MLX does.
+    /// The options that match MLX.
     fn default() -> Options {
         Options { packing: Packing::Common, dtype: Dtype::Float16 }
     }
 }
 
-/// Loads the arrays and the metadata of a file. Each array's data is read, and decoded, when it is evaluated.
+/// Loads the arrays and the metadata of a file. The data of an array is read and decoded when the array is evaluated.
 ///
 /// # Errors
-/// [`Error::Io`] when the file cannot be opened, [`Error::Runtime`] when it is cut short, damaged or no GGUF file, or has a tensor
-/// of a type that is not known.
+/// [`Error::Io`] when the file cannot be opened, [`Error::Runtime`] when it is truncated, damaged or not a GGUF file,
+/// or has a tensor of an unknown type.
 pub fn load(path: impl AsRef<Path>) -> Result<(Arrays, Metadata)> {
     load_with(path, Options::default())
 }
 
-/// Loads a file in one of the ways that there are.
+/// Loads a file with options.
 ///
 /// # Errors
-/// As [`load`]; [`Error::Value`] for a dtype that blocks are not decoded to.
+/// As [`load`]; [`Error::Value`] for a dtype to which blocks are not decoded.
 pub fn load_with(path: impl AsRef<Path>, options: Options) -> Result<(Arrays, Metadata)> {
     let name = path.as_ref().display().to_string();
     let at = At { op: "load_gguf", name: &name };
     read_from(&mut Source::of_file(&at.open(path.as_ref())?, at), options)
 }
 
-/// Reads from `reader`'s position to its end; `name` stands for it in errors.
+/// Reads from the reader's present position to its end. `name` stands for the reader in errors.
 ///
 /// # Errors
 /// As [`load_with`].
@@ -150,7 +151,7 @@ fn read_from(source: &mut Source<'_>, options: Options) -> Result<(Arrays, Metad
     Ok((arrays, header.metadata))
 }
 
-/// The arrays of a tensor, by name.
+/// The arrays for a tensor, by name.
 fn read_tensor(
     source: &mut Source<'_>,
     tensor: &TensorInfo,
@@ -158,7 +159,7 @@ fn read_tensor(
 ) -> Result<Vec<(String, Array)>> {
     let what = format!("tensor '{}'", tensor.name);
     let mut part = |name: String, shape: Shape, dtype: Dtype, decode: Decode| {
-        // An empty tensor may lie behind the end, where a file is not padded.
+        // An empty tensor may lie beyond the end of a file that is not padded.
         if tensor.bytes > 0 {
             source.seek(tensor.start, &what)?;
         }
@@ -196,7 +197,7 @@ fn read_tensor(
     Ok(arrays)
 }
 
-/// A decoder of a format's blocks to so many bytes each.
+/// A decoder from a format's blocks to `made` bytes each.
 fn blocks(
     format: &BlockFormat,
     made: usize,
@@ -205,8 +206,8 @@ fn blocks(
     Decode::Blocks { stored: format.bytes, made, decode: Arc::new(decode) }
 }
 
-/// The name of a quantised tensor without `.weight`, to which `.scales` is appended. As in MLX these are the last seven bytes,
-/// whatever they are.
+/// The name of a quantised tensor without `.weight`, to which `.scales` is appended. As in MLX the last seven bytes are
+/// removed, whatever they are.
 fn prefix(name: &str) -> &str {
     let end = name.len().checked_sub(".weight".len());
     end.and_then(|end| name.get(..end)).unwrap_or(name)

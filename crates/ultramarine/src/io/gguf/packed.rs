@@ -1,29 +1,30 @@
-//! Blocks as quantised arrays: words, with scales and biases of groups.
+//! Converts blocks to quantised arrays: words, with scales and biases of groups.
 //!
-//! Words have each row's elements in order, the lowest bits first, so codes are reordered: blocks have halves of bytes
-//! far apart. The number is `scale * code + bias` in the affine modes of 4, 5 and 8 bits, of groups of 32.
+//! Words hold each row's elements in order, the lowest bits first. Codes are reordered, because in blocks the two
+//! halves of a byte belong to elements far apart. A number is `scale * code + bias` in the affine modes of 4, 5 and 8
+//! bits, in groups of 32.
 
 use super::blocks::{flat, float4, half, nibbles, part, super_blocks};
 use crate::dtype::Dtype;
 use half::f16;
 
-/// A format as a quantised array.
+/// The quantised array for a format.
 pub(super) struct PackedFormat {
     pub bits: usize,
     pub group_size: usize,
     /// Dtype of scales and biases.
     pub scale: Dtype,
-    /// MLX has these packed, too.
+    /// True if MLX also packs this format.
     pub common: bool,
     pub words: Part,
     pub scales: Part,
     pub biases: Option<Part>,
 }
 
-/// Makes a part of the array of blocks.
+/// Converts blocks to a part of the array.
 pub(super) type Part = fn(&[u8], &mut [u8]);
 
-/// Makes `M` bytes of each block of `B`.
+/// Converts each block of `B` bytes to `M` bytes.
 fn each<const B: usize, const M: usize>(
     from: &[u8],
     to: &mut [u8],
@@ -34,12 +35,12 @@ fn each<const B: usize, const M: usize>(
     }
 }
 
-/// Codes of four bits, two to a byte.
+/// Packs four-bit codes, two to a byte.
 fn pack4<const N: usize, const M: usize>(codes: [u8; N]) -> [u8; M] {
     std::array::from_fn(|i| codes[2 * i] | codes[2 * i + 1] << 4)
 }
 
-/// Codes of five bits, eight to five bytes.
+/// Packs five-bit codes, eight to five bytes.
 fn pack5<const N: usize, const M: usize>(codes: [u8; N]) -> [u8; M] {
     let mut out = [0; M];
     for (codes, bytes) in codes.as_chunks::<8>().0.iter().zip(out.as_chunks_mut::<5>().0) {
@@ -49,12 +50,12 @@ fn pack5<const N: usize, const M: usize>(codes: [u8; N]) -> [u8; M] {
     out
 }
 
-/// `factor * d` for the float16 number at the beginning of a block.
+/// `factor * d` for the float16 number `d` at the beginning of each block.
 fn times<const B: usize>(from: &[u8], to: &mut [u8], factor: f32) {
     each::<B, 2>(from, to, |b| f16::from_f32(factor * half(b, 0)).to_le_bytes());
 }
 
-/// The bias of codes whose middle is 8 in Q4_0, 128 in Q8_0: exact, but where float16 overflows.
+/// The bias for codes whose middle is 8 in Q4_0 and 128 in Q8_0. It is exact unless float16 overflows.
 pub(super) fn bias_of(scale: f16, middle: f32) -> f16 {
     f16::from_f32(-middle * scale.to_f32())
 }
@@ -100,7 +101,7 @@ pub(super) static Q5_1: PackedFormat = PackedFormat {
     ..Q5_0
 };
 
-/// Scales of super-blocks, products of 11 bits by 6, which float32 holds and float16 does not.
+/// Scales of super-blocks. They are products of 11 bits by 6, which float32 holds exactly and float16 does not.
 fn scales<const B: usize>(from: &[u8], to: &mut [u8]) {
     each::<B, 32>(from, to, |b| {
         floats(super_blocks::scales_and_offsets(b).map(|(scale, _)| scale))
@@ -136,7 +137,7 @@ pub(super) static Q5_K: PackedFormat = PackedFormat {
     ..Q4_K
 };
 
-/// Codes of e2m1 without the negative zero, which the format does not have.
+/// Maps the negative zero of e2m1 to zero, because the format has no negative zero.
 fn zeros(code: u8) -> u8 {
     if code == 8 { 0 } else { code }
 }
@@ -153,7 +154,7 @@ pub(super) static MXFP4: PackedFormat = PackedFormat {
 pub(super) static NVFP4: PackedFormat = PackedFormat {
     group_size: 16,
     words: |from, to| each::<36, 32>(from, to, |b| pack4(float4::codes16(part(b, 4)).map(zeros))),
-    // The sign does not count, and NaN is 0.
+    // The sign is ignored, and NaN counts as 0.
     scales: |from, to| {
         each::<36, 4>(from, to, |b| part::<4>(b, 0).map(|e| if e == 127 { 0 } else { e & 127 }))
     },

@@ -1,4 +1,4 @@
-//! Quantised arrays as blocks, which hold the same numbers.
+//! Converts quantised arrays to blocks that hold the same numbers.
 
 use super::super::At;
 use super::packed::bias_of;
@@ -11,11 +11,11 @@ use half::f16;
 /// Numbers of a group, and of a block.
 const GROUP: usize = 32;
 
-/// A type of blocks that quantised arrays are written as.
+/// A block type to which quantised arrays are written.
 struct Target {
     code: u32,
     bits: usize,
-    /// Biases are `-middle` times the scales, and not stored.
+    /// If set, biases are `-middle` times the scales, and are not stored.
     middle: Option<f32>,
 }
 
@@ -28,7 +28,7 @@ static TARGETS: &[Target] = &[
     Target { code: 8, bits: 8, middle: Some(128.0) },
 ];
 
-/// The parts of a quantised array, and the type that holds it.
+/// The parts of a quantised array, and the block type that holds it.
 pub(super) struct Quantized<'a> {
     words: &'a Array,
     scales: &'a Array,
@@ -59,7 +59,7 @@ impl<'a> Quantized<'a> {
         else {
             return refused("its words or scales have no axes".to_owned());
         };
-        // Words of 32 bits hold a group of 32 codes of as many bits as there are words.
+        // A group of 32 codes takes as many 32-bit words as a code has bits.
         let bits = row.checked_div(*groups).unwrap_or(4);
         if outer != others || !matches!(bits, 4 | 5 | 8) || *row != groups * bits {
             let (words, scales) = (Show(words.shape()), Show(scales.shape()));
@@ -115,7 +115,8 @@ impl<'a> Quantized<'a> {
     }
 }
 
-/// Codes of four or five bits: the fifth bits as a number of 32 bits, then the others, as `nibbles` reads them.
+/// Writes codes of four or five bits: the fifth bits as a 32-bit number, then the others, in the order that `nibbles`
+/// reads.
 fn put_codes(words: &[u8], bits: usize, blocks: &mut Vec<u8>) {
     let code = |i: usize| {
         let (at, shift) = (i * bits / 8, i * bits % 8);
@@ -129,7 +130,7 @@ fn put_codes(words: &[u8], bits: usize, blocks: &mut Vec<u8>) {
     blocks.extend((0..GROUP / 2).map(|i| (code(i) & 15 | (code(i + GROUP / 2) & 15) << 4) as u8));
 }
 
-/// Each bias is what its scale gives for codes of the type's middle, if it has one.
+/// True if each bias equals the value that its scale gives for the type's middle code, or if the type has none.
 fn has_middle(scales: &Array, biases: &Array, target: &Target) -> Result<bool> {
     let Some(middle) = target.middle else { return Ok(true) };
     let number = |bytes: &[u8; 2]| f16::from_le_bytes(*bytes);

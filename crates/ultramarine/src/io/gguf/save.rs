@@ -1,4 +1,4 @@
-//! Files as they are written.
+//! Writes files.
 
 use super::super::{Arrays, At, eval_all, with_extension};
 use super::formats::Encoding;
@@ -13,17 +13,17 @@ use std::collections::BTreeSet;
 use std::io::{self, BufWriter, Read, Write};
 use std::path::Path;
 
-/// Saves arrays and metadata; `.gguf` is appended to a path without it. Data is aligned to 32 bytes, or to
-/// `general.alignment` if the metadata has that.
+/// Saves arrays and metadata. `.gguf` is appended to a path without it. Data is aligned to 32 bytes, or to
+/// `general.alignment` if the metadata contains it.
 ///
-/// Arrays are of float16, bfloat16, float32, float64, int8, int16, int32 or int64. Quantised arrays, as [`super::load`] gives
-/// them, become tensors of Q4_0, Q4_1, Q5_0, Q5_1 or Q8_0 without loss: uint32 words beside `.scales` and `.biases` of float16, in groups
-/// of 32. Those of 8 bits need biases that are -128 times the scales.
+/// Arrays have the dtypes float16, bfloat16, float32, float64, int8, int16, int32 or int64. Quantised arrays, as
+/// [`super::load`] returns them, become tensors of Q4_0, Q4_1, Q5_0, Q5_1 or Q8_0 without loss: uint32 words with
+/// `.scales` and `.biases` of float16, in groups of 32. At 8 bits, the biases have to be -128 times the scales.
 ///
 /// # Errors
-/// [`crate::Error::Runtime`] for an array of another dtype or of more than eight axes, for a quantised array that no type
-/// holds, for metadata that the format cannot hold, and when the file cannot be written; [`crate::Error::Value`] for numbers
-/// in metadata of a dtype that it does not have there; errors of evaluation.
+/// [`crate::Error::Runtime`] for an array of another dtype or of more than eight axes, for a quantised array that no
+/// type can hold, for metadata that the format cannot hold, and when the file cannot be written;
+/// [`crate::Error::Value`] for numbers in metadata of a dtype that metadata cannot have; errors of evaluation.
 pub fn save<'a>(
     path: impl AsRef<Path>,
     arrays: &Arrays,
@@ -36,7 +36,7 @@ pub fn save<'a>(
     at.replace(&path, |file| contents.write(&mut BufWriter::new(file), at))
 }
 
-/// Writes arrays to `writer`, which `name` stands for in errors.
+/// Writes arrays to `writer`. `name` stands for the writer in errors.
 ///
 /// # Errors
 /// As [`save`].
@@ -50,7 +50,7 @@ pub fn write<'a>(
     Contents::new(arrays, metadata.into(), at)?.write(writer, at)
 }
 
-/// A tensor that is written.
+/// A tensor to be written.
 struct Tensor<'a> {
     name: &'a str,
     code: u32,
@@ -64,7 +64,7 @@ enum Data<'a> {
     Blocks(Quantized<'a>),
 }
 
-/// A file before it is written: all that can be refused has been.
+/// The contents of a file before it is written. All checks have passed.
 struct Contents<'a> {
     head: Vec<u8>,
     tensors: Vec<Tensor<'a>>,
@@ -116,7 +116,7 @@ impl<'a> Contents<'a> {
     }
 }
 
-/// The tensors that arrays are written as.
+/// The tensors as which the arrays are written.
 fn tensors<'a>(arrays: &'a Arrays, at: At<'_>) -> Result<Vec<Tensor<'a>>> {
     let mut tensors = Vec::new();
     let mut parts = BTreeSet::new();

@@ -1,14 +1,14 @@
-//! Blocks whose codes choose rows of a codebook ("IQ").
+//! Blocks whose codes select rows of a codebook ("IQ").
 
 use super::grids::{IQ1_S, IQ2_S, IQ2_XS, IQ2_XXS, IQ3_S, IQ3_XXS, IQ4};
 use super::{half, nibbles, part};
 
-/// Calls `eight` with the index of each eight numbers.
+/// Calls `eight` with the index of each group of eight numbers.
 fn eights(out: &mut [f32; 256], mut eight: impl FnMut(usize, &mut [f32; 8])) {
     out.as_chunks_mut().0.iter_mut().enumerate().for_each(|(i, out)| eight(i, out));
 }
 
-/// `scale * row`, negated where `signs` has a bit.
+/// `scale * row`, negated where the bit of `signs` is set.
 fn signed(out: &mut [f32; 8], scale: f32, row: impl Fn(usize) -> i8, signs: u8) {
     for (i, out) in out.iter_mut().enumerate() {
         let sign = if signs >> i & 1 == 1 { -1.0 } else { 1.0 };
@@ -16,7 +16,7 @@ fn signed(out: &mut [f32; 8], scale: f32, row: impl Fn(usize) -> i8, signs: u8) 
     }
 }
 
-/// Eight signs of seven bits: their number is even.
+/// Eight signs from seven bits: the number of set signs is even.
 fn even(bits: u32) -> u8 {
     let bits = (bits & 127) as u8;
     bits | ((bits.count_ones() as u8 & 1) << 7)
@@ -30,7 +30,7 @@ fn u32_at(b: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(*part(b, at))
 }
 
-/// Number `i` of four bits.
+/// The `i`-th four-bit number.
 fn nibble(bytes: &[u8], i: usize) -> u8 {
     bytes[i / 2] >> (i % 2 * 4) & 15
 }
@@ -38,7 +38,7 @@ fn nibble(bytes: &[u8], i: usize) -> u8 {
 pub fn iq2_xxs(b: &[u8; 66], out: &mut [f32; 256]) {
     let d = half(b, 0);
     eights(out, |i, out| {
-        // Of each 32 numbers four codes, and a word of signs and the scale.
+        // Each group of 32 numbers has four codes, and a word with signs and the scale.
         let (group, j) = (2 + i / 4 * 8, i % 4);
         let word = u32_at(b, group + 4);
         let scale = d * (0.5 + (word >> 28) as f32) * 0.25;
@@ -89,7 +89,7 @@ pub fn iq3_s(b: &[u8; 110], out: &mut [f32; 256]) {
     });
 }
 
-/// `scale * (row + delta)`, with a `delta` of an eighth, which may be negative.
+/// `scale * (row + delta)`, where `delta` is plus or minus an eighth.
 fn near(out: &mut [f32; 8], scale: f32, code: usize, negative: bool) {
     let delta = if negative { -0.125 } else { 0.125 };
     for (out, number) in out.iter_mut().zip(IQ1_S[code]) {
@@ -108,7 +108,7 @@ pub fn iq1_s(b: &[u8; 50], out: &mut [f32; 256]) {
 }
 
 pub fn iq1_m(b: &[u8; 56], out: &mut [f32; 256]) {
-    // The scale of all lies in the highest bits of the four words with the others.
+    // The block's scale is stored in the highest bits of the four words with the group scales.
     let d: u16 = (0..4).map(|i| (b[49 + 2 * i] as u16 >> 4) << (4 * i)).sum();
     let d = half(&d.to_le_bytes(), 0);
     eights(out, |i, out| {

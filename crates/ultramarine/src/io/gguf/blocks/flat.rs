@@ -1,14 +1,14 @@
-//! Blocks of one scale, and perhaps an offset.
+//! Blocks with one scale, and in some formats an offset.
 
 use super::{half, nibbles, part};
 
-/// Codes of five bits: nibbles, and their highest bits as a number of 32 bits.
+/// Five-bit codes: nibbles, and their highest bits as a 32-bit number.
 pub fn codes5(high: &[u8; 4], low: &[u8; 16]) -> [u8; 32] {
     let (high, low) = (u32::from_le_bytes(*high), nibbles(low));
     std::array::from_fn(|i| low[i] | ((high >> i & 1) as u8) << 4)
 }
 
-/// Codes of two bits: those of 32 bytes in four runs, the lowest bits first, then the next 32 bytes.
+/// Two-bit codes: first the codes of 32 bytes in four runs, the lowest bits first, then those of the next 32 bytes.
 pub fn codes2(bytes: &[u8; 64]) -> [u8; 256] {
     std::array::from_fn(|i| bytes[i / 128 * 32 + i % 32] >> (i % 128 / 32 * 2) & 3)
 }
@@ -57,7 +57,7 @@ pub fn q8_0(b: &[u8; 34], out: &mut [f32; 32]) {
     }
 }
 
-/// Ternary digits, five to a byte: the byte is a fraction of 256, whose first digit is its third.
+/// Ternary digits, five to a byte. The byte is a fraction of 256, so multiplying by three gives the first digit.
 pub fn tq1_0(b: &[u8; 54], out: &mut [f32; 256]) {
     let (d, mut codes) = (half(b, 52), [0u8; 256]);
     let digits = |codes: &mut [u8], bytes: &[u8]| {

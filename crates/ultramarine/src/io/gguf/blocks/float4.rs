@@ -1,8 +1,8 @@
-//! Blocks of floats of four bits, e2m1.
+//! Blocks of four-bit floats, e2m1.
 
 use super::{nibbles, part};
 
-/// Twice the numbers. llama.cpp has no negative zero.
+/// Each number times two. llama.cpp has no negative zero.
 const DOUBLED: [i8; 16] = [0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12];
 
 /// Half of a power of two, `2^(exponent - 128)`.
@@ -21,7 +21,7 @@ pub fn mxfp4(b: &[u8; 17], out: &mut [f32; 32]) {
     }
 }
 
-/// Half of a scale: e4m3 without the sign, whose bit is left out; NaN counts as 0.
+/// Half of a scale in e4m3. The sign bit is ignored; NaN counts as 0.
 fn half_e4m3(byte: u8) -> f32 {
     let (exponent, mantissa) = ((byte >> 3 & 15) as i32, (byte & 7) as f32);
     let power = |exponent: i32| f32::from_bits(((exponent + 127) as u32) << 23);
@@ -32,7 +32,7 @@ fn half_e4m3(byte: u8) -> f32 {
     }
 }
 
-/// Codes of four bits: of each eight bytes the low halves, then the high ones.
+/// Four-bit codes: for each eight bytes the low halves, then the high halves.
 pub fn codes16(bytes: &[u8; 32]) -> [u8; 64] {
     std::array::from_fn(|i| bytes[i / 16 * 8 + i % 8] >> (i / 8 % 2 * 4) & 15)
 }

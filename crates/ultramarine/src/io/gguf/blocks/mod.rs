@@ -1,5 +1,6 @@
-//! Blocks of numbers of few bits, decoded to float32 as llama.cpp's reference does, and rounded once if another dtype is
-//! wanted. The operations and their order are the format: other ones would round differently.
+//! Blocks of few-bit numbers. They are decoded to float32 as llama.cpp's reference does, and rounded once if another
+//! dtype is requested. The operations and their order are part of the format, because other orders would round
+//! differently.
 
 pub(super) mod codebook;
 pub(super) mod flat;
@@ -11,7 +12,7 @@ use crate::dtype::Dtype;
 use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 
-/// Decodes blocks of `B` bytes to `N` numbers each, of a dtype that floats are rounded to.
+/// Decodes blocks of `B` bytes to `N` numbers each, of a dtype to which floats are rounded.
 pub(super) fn each<const B: usize, const N: usize>(
     from: &[u8],
     to: &mut [u8],
@@ -39,18 +40,18 @@ fn put<T: Copy, const S: usize>(target: &mut [u8], numbers: &[T], bytes: impl Fn
     }
 }
 
-/// The `N` bytes of a block from `at` on.
+/// The `N` bytes of a block from byte `at` on.
 pub(super) fn part<const N: usize>(block: &[u8], at: usize) -> &[u8; N] {
-    // Blocks are arrays, and places in them constants.
+    // Blocks are arrays, and offsets in them are constants, so this cannot fail.
     block[at..].first_chunk().expect("parts are inside of their block")
 }
 
-/// The float16 number at a byte of a block.
+/// The float16 number at byte `at` of a block.
 pub(super) fn half(block: &[u8], at: usize) -> f32 {
     f16::from_le_bytes(*part(block, at)).to_f32()
 }
 
-/// Codes of four bits: the low halves of 16 bytes, then the high ones.
+/// Four-bit codes: the low halves of 16 bytes, then the high halves.
 pub(super) fn nibbles(bytes: &[u8; 16]) -> [u8; 32] {
     std::array::from_fn(|i| if i < 16 { bytes[i] & 15 } else { bytes[i - 16] >> 4 })
 }
