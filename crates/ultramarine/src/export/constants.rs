@@ -1,7 +1,7 @@
-//! Arrays that functions close over, as a file has them: each memory once, and views of it as operations.
+//! Arrays that functions close over, as stored in files: each memory is stored once, and views of it become operations.
 //!
-//! Operations on constants are often done when functions are traced: biases are broadcast, weights transposed.
-//! Written as they are, such views would take their full sizes.
+//! Operations on constants are often evaluated during tracing: biases are broadcast, weights transposed. If such views
+//! were written as they are, they would take their full sizes.
 
 use super::operations;
 use super::text::{OpText, StepText, TypeText};
@@ -16,8 +16,8 @@ use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The elements that an array reads of its buffer, counted from the buffer's start: the first one, the lowest, and the one
-/// behind the highest.
+/// The elements that an array reads from its buffer, counted from the buffer's start: the first one, the lowest one,
+/// and the one after the highest.
 #[derive(Clone, Copy)]
 struct Extent {
     first: i64,
@@ -26,7 +26,7 @@ struct Extent {
 }
 
 impl Extent {
-    /// `None` without elements, and where elements do not lie at multiples of their size.
+    /// Returns `None` for arrays without elements, and if elements do not lie at multiples of their size.
     fn of(array: &Array) -> Option<Extent> {
         let value = array.node().value()?;
         let item = array.dtype().size();
@@ -42,7 +42,7 @@ impl Extent {
     }
 }
 
-/// Where a constant is found: under a name, as it is or as a view from an element on.
+/// The location of a constant: the name of a stored array, and if the constant is a view, the element where it begins.
 struct Place {
     name: String,
     view: Option<usize>,
@@ -51,13 +51,13 @@ struct Place {
 /// The constants of graphs.
 #[derive(Default)]
 pub(super) struct Constants {
-    /// By the names under which they are beside the program.
+    /// The stored arrays, by their names beside the program.
     pub arrays: io::Arrays,
     places: HashMap<*const Node, Place>,
 }
 
 impl Constants {
-    /// The constants of graphs, which have their values.
+    /// Collects the constants of graphs. They must be evaluated.
     pub fn of<'a>(graphs: impl Iterator<Item = &'a Graph>) -> Constants {
         let mut order: Vec<(*const u8, Dtype)> = Vec::new();
         let mut groups: HashMap<(*const u8, Dtype), Vec<Array>> = HashMap::new();
@@ -87,7 +87,7 @@ impl Constants {
         name
     }
 
-    /// Adds views of one memory.
+    /// Adds views of the same memory.
     fn add(&mut self, group: &[Array]) {
         let extents: Option<Vec<Extent>> = group.iter().map(Extent::of).collect();
         let base = extents.and_then(|extents| Some((shared(group, &extents)?, extents)));
@@ -107,7 +107,7 @@ impl Constants {
         }
     }
 
-    /// The steps that make a constant, the first of which has a number.
+    /// The steps that make a constant. `number` is the first step's number.
     pub fn steps(&self, array: &Array, number: u32) -> Option<SmallVec<[StepText; 2]>> {
         let place = self.places.get(&Arc::as_ptr(array.node()))?;
         let mut steps: SmallVec<[StepText; 2]> = SmallVec::new();
@@ -129,8 +129,8 @@ impl Constants {
     }
 }
 
-/// The array of which all of a group are views: one that has all elements without gaps, or a line of these where that takes
-/// no more than the arrays by themselves.
+/// The array of which all arrays of a group are views. It is an array of the group that has all elements without gaps,
+/// or a 1-d array of these elements if it is no larger than the arrays together.
 fn shared(group: &[Array], extents: &[Extent]) -> Option<Array> {
     let all = Extent {
         first: 0,

@@ -1,4 +1,4 @@
-//! Lazy graphs as text for graphviz.
+//! Lazy graphs as text for Graphviz.
 
 use super::names::letters;
 use crate::node::Node;
@@ -8,9 +8,9 @@ use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 use std::sync::Arc;
 
-/// Returns the graph of the operations that arrays still need, in DOT, the language of
-/// [graphviz](https://graphviz.org). Operations are rectangles, arrays ellipses. Arrays with a
-/// value, and numbers, have no operation. `names` gives names to arrays; others are called A, B and
+/// Returns the graph of the operations that are needed to evaluate arrays, in DOT, the language of
+/// [graphviz](https://graphviz.org). Operations are rectangles, arrays ellipses. Evaluated arrays,
+/// and numbers, have no operation. `names` gives names to arrays; other arrays are called A, B and
 /// so on.
 ///
 /// ```
@@ -26,7 +26,7 @@ pub fn export_to_dot(outputs: impl Arrays, names: &[(&str, &Array)]) -> String {
     roots.extend(names.iter().map(|(_, array)| (*array).clone()));
     let mut drawing = Drawing::default();
     for (name, array) in names {
-        // As text in quotes.
+        // Escape the name for a quoted string.
         let name = name.replace('\\', "\\\\").replace('"', "\\\"");
         drawing.names.insert(Arc::as_ptr(array.node()), name);
     }
@@ -46,7 +46,7 @@ struct Drawing {
     text: String,
 }
 
-/// The node of an array's operation: for a result of several, that of all.
+/// The node of an array's operation. If the operation has several results, it is their common node.
 fn operation(node: &Arc<Node>) -> Option<Arc<Node>> {
     if node.is_done() || node.op.is_given() || node.op.is_constant() {
         return None;
@@ -63,7 +63,7 @@ impl Drawing {
         self.names.entry(Arc::as_ptr(node)).or_insert_with(|| letters(next)).clone()
     }
 
-    /// Draws arrays, each behind what it is made of. Iterative: graphs may be deep.
+    /// Draws arrays, each after its operands. The walk is iterative, because graphs may be deep.
     fn draw(&mut self, roots: &[Array]) {
         let mut seen: HashSet<*const Node> = HashSet::new();
         let mut order: Vec<Arc<Node>> = Vec::new();
@@ -96,7 +96,7 @@ impl Drawing {
         }
     }
 
-    /// The number of an operation, which is drawn at its first result.
+    /// The number of an operation, which is drawn when its first result is.
     fn operation(&mut self, of: &Arc<Node>) -> usize {
         let next = self.operations.len() + 1;
         if let Some(known) = self.operations.get(&Arc::as_ptr(of)) {

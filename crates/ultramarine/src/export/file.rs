@@ -1,6 +1,7 @@
-//! The container: a safetensors file, in which the program is one tensor of bytes and each constant another.
+//! The container: a safetensors file. The program is one tensor of bytes, and each constant is another tensor.
 //!
-//! One file is renamed into place whole, is found by any reader of the format, and has its constants read as weights are.
+//! A single file can be renamed into place atomically, any reader of the format can open it, and its constants are read
+//! in the same way as weights.
 
 use super::constants::Constants;
 use super::program::{Reader, evaluate_constants, storable, written};
@@ -12,7 +13,7 @@ use crate::{array::Array, io};
 use std::collections::BTreeMap;
 use std::io::Write;
 
-/// The tensor of the program, and the value of the key `format` in the file's metadata.
+/// The name of the program's tensor, and the value of the key `format` in the file's metadata.
 const PROGRAM: &str = "program";
 const FORMAT: &str = "ultramarine.function";
 /// The key of the user's metadata.
@@ -44,10 +45,10 @@ fn trace_text(trace: &Trace, constants: &Constants) -> Result<TraceText> {
 }
 
 impl Trace {
-    /// A recorded graph, whose constants are evaluated.
+    /// A recorded graph. Its constants are evaluated.
     ///
     /// # Errors
-    /// [`Error::Value`] for an operation that files do not have; those of evaluation.
+    /// [`Error::Value`] for an operation that files cannot contain; errors of evaluation.
     pub fn new(signature: Signature, graph: Graph) -> Result<Trace> {
         let graph = storable(graph)?;
         evaluate_constants(std::iter::once(&graph))?;
@@ -59,7 +60,8 @@ impl Contents {
     /// Writes a file; `name` stands for it in errors.
     ///
     /// # Errors
-    /// [`Error::Type`] for a constant of a dtype that safetensors files do not have, [`Error::Runtime`] when it cannot be written.
+    /// [`Error::Type`] for a constant of a dtype that safetensors files do not have, [`Error::Runtime`] when the file
+    /// cannot be written.
     pub fn write(&self, writer: &mut dyn Write, name: &str) -> Result<()> {
         let constants = Constants::of(self.traces.iter().map(|trace| &trace.graph));
         let traces =
@@ -76,10 +78,10 @@ impl Contents {
         io::safetensors::write(writer, &arrays, &metadata, name)
     }
 
-    /// The traces of a safetensors file, which `name` stands for in errors.
+    /// The traces of a safetensors file. `name` stands for the file in errors.
     ///
     /// # Errors
-    /// [`Error::Runtime`] for one that is no file of a function, is wrong, or newer than this program.
+    /// [`Error::Runtime`] for a file that does not contain a function, is malformed, or is newer than this program.
     pub fn of(
         (mut arrays, mut metadata): (io::Arrays, io::Metadata),
         name: &str,
@@ -110,7 +112,7 @@ impl Contents {
 
 fn parsed(text: &[u8]) -> Result<ProgramText, String> {
     let bad = |e: serde_json::Error| format!("bad program: {e}");
-    // The version before all that it may have changed.
+    // Read the version first, because a newer version may have changed everything else.
     let VersionText { version } = serde_json::from_slice(text).map_err(bad)?;
     if version != VERSION {
         return Err(format!(

@@ -1,4 +1,4 @@
-//! A trace as lists: what is in a file, for programs that make something else of it.
+//! A trace as lists: the contents of a file, for programs that convert it.
 
 use super::file::Trace;
 use super::names::letters;
@@ -22,11 +22,11 @@ pub struct Listing {
     pub inputs: Vec<Named>,
     /// Names of keyword arguments, and of their arrays.
     pub keywords: Vec<(String, String)>,
-    /// The results.
+    /// The results of the function.
     pub outputs: Vec<Named>,
     /// Arrays that the function closes over.
     pub constants: Vec<(String, Array)>,
-    /// Operations, each behind those that it needs.
+    /// Operations, each after the operations that it needs.
     pub operations: Vec<Operation>,
 }
 
@@ -39,13 +39,14 @@ pub struct Operation {
     pub inputs: Vec<Named>,
     /// The results.
     pub outputs: Vec<Named>,
-    /// Its attributes, which define it beside its operands, as JSON: [docs/function-format.md] has the forms.
+    /// Its attributes as JSON. Together with the operands they define the operation; [docs/function-format.md] has
+    /// their forms.
     ///
     /// [docs/function-format.md]: https://github.com/ultramarine/ultramarine/blob/main/docs/function-format.md
     pub attributes: String,
 }
 
-/// Names of steps: those of inputs, outputs and constants come first.
+/// Names of values, by number: those of inputs, outputs and constants are assigned first.
 struct Names(Vec<Option<String>>, usize);
 
 impl Names {

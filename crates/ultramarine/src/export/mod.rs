@@ -1,4 +1,4 @@
-//! Functions as files: traces of a function, exported in one program and called in another, on any backend.
+//! Functions as files: one program exports traces of a function, and another one calls them, on any backend.
 //!
 //! ```text
 //! export: function -> graph, recorded as compile does     transforms/compile/record.rs
@@ -8,8 +8,9 @@
 //!                  -> a compiled function, whose body builds the program's operations
 //! ```
 //!
-//! The format is described in [docs/function-format.md]. A file holds no code: operations by name, and arrays. So files
-//! from others are safe to read; a call of one computes what the file says, which may take time and memory.
+//! The format is described in [docs/function-format.md]. A file contains no code, only operations by name, and arrays.
+//! Reading an untrusted file is therefore safe; a call computes what the file describes, which may take time and
+//! memory.
 //!
 //! [docs/function-format.md]: https://github.com/ultramarine/ultramarine/blob/main/docs/function-format.md
 
@@ -45,11 +46,11 @@ use ultramarine_runtime::files::{self, Step};
 
 const EXPORT: &str = "export_function";
 
-/// Exports a function of arrays to a file, which [`Function::load`] reads.
+/// Exports a function of arrays to a file. [`Function::load`] reads it.
 ///
-/// The function is called once, on arrays of the arguments' shapes and dtypes without values.
-/// Arrays that it closes over are constants of the file. Streams and devices are not in the file:
-/// the function runs where its arguments are when it is called.
+/// The function is called once, with arrays of the arguments' shapes and dtypes that have no values. Arrays that it
+/// closes over become constants of the file. The file contains no streams or devices: when the function is called, it
+/// runs on its arguments' device.
 ///
 /// ```
 /// use ultramarine::{Array, Function, export_function};
@@ -65,8 +66,8 @@ const EXPORT: &str = "export_function";
 /// ```
 ///
 /// # Errors
-/// Those of the function; [`Error::Value`] if it evaluates what depends on an argument, or calls something that files do not
-/// have, such as a kernel of the user's own; [`Error::Io`] when the file cannot be written.
+/// Errors of the function; [`Error::Value`] if it evaluates a value that depends on an argument, or calls an operation
+/// that files cannot contain, such as a user-defined kernel; [`Error::Io`] when the file cannot be written.
 pub fn export_function(
     path: impl AsRef<Path>,
     f: impl FnOnce(&[Array]) -> Result<Vec<Array>>,
@@ -77,7 +78,7 @@ pub fn export_function(
     exporter.save(path)
 }
 
-/// Several traces of a function, which are exported to one file.
+/// Several traces of a function, exported to one file.
 ///
 /// ```
 /// use ultramarine::{Array, Dtype, Exporter, Function};
@@ -112,19 +113,19 @@ impl fmt::Debug for Exporter {
 }
 
 impl Exporter {
-    /// Makes an exporter without traces. Add some by [`Exporter::trace`] before it is saved.
+    /// Makes an exporter without traces. Add traces with [`Exporter::trace`] before saving it.
     pub fn new() -> Exporter {
         Exporter::default()
     }
 
-    /// Makes later traces take arguments of any sizes, with as many dimensions; false by default.
-    /// Its limits are those of [`Compiled::shapeless`].
+    /// Sets whether later traces accept arguments of any sizes, with the same number of dimensions; false by default.
+    /// The limits are those of [`Compiled::shapeless`].
     pub fn shapeless(mut self, shapeless: bool) -> Exporter {
         self.shapeless = shapeless;
         self
     }
 
-    /// Sets a text that the file carries, which [`Function::metadata`] returns.
+    /// Sets a text that is stored in the file, which [`Function::metadata`] returns.
     pub fn metadata(mut self, text: impl Into<String>) -> Exporter {
         self.metadata = Some(text.into());
         self
@@ -133,7 +134,8 @@ impl Exporter {
     /// Traces the function for arguments of these shapes and dtypes.
     ///
     /// # Errors
-    /// Those of the function; [`Error::Runtime`] if there is a trace for such arguments; else as [`export_function`].
+    /// Errors of the function; [`Error::Runtime`] if there already is a trace for such arguments; else as
+    /// [`export_function`].
     pub fn trace<E: From<Error>>(
         &mut self,
         f: impl FnOnce(&[Array]) -> Result<Vec<Array>, E>,
@@ -142,7 +144,7 @@ impl Exporter {
         self.trace_keywords(|positional, _| f(positional), arguments, &Keywords::new())
     }
 
-    /// Traces as [`Exporter::trace`] does, a function that has keyword arguments, too.
+    /// As [`Exporter::trace`], for a function that also has keyword arguments.
     ///
     /// # Errors
     /// As [`Exporter::trace`].
@@ -182,7 +184,7 @@ impl Exporter {
         Ok(())
     }
 
-    /// Writes the file. It replaces an older one only when it is complete.
+    /// Writes the file. It replaces an existing file only when it is complete.
     ///
     /// # Errors
     /// [`Error::Io`] when the file cannot be written; [`Error::Type`] for constants of dtypes that safetensors files do not have.
@@ -257,11 +259,11 @@ impl Callable {
     }
 }
 
-/// A function from a file, which [`export_function`] wrote (or Python's `export_function`): its
-/// traces, each for arguments of its own.
+/// A function from a file that [`export_function`] (or Python's `export_function`) wrote. It has one or several traces,
+/// each for different arguments.
 ///
-/// Calls are compiled, as those of [`compile`](fn@crate::transforms::compile) are, and all
-/// transforms go through them. Clones share the traces.
+/// Calls are compiled, as those of [`compile`](fn@crate::transforms::compile) are, and support all transforms. Clones
+/// share the traces.
 #[derive(Clone)]
 pub struct Function(Arc<Inner>);
 
@@ -311,14 +313,13 @@ impl Function {
         }))
     }
 
-    /// Returns the signatures of the traces, in the order of their export. A [`Function::call`]
-    /// takes the first that fits its arguments.
+    /// Returns the signatures of the traces, in the order of their export. [`Function::call`] uses the first one that
+    /// fits its arguments.
     pub fn signatures(&self) -> impl Iterator<Item = &Signature> {
         self.0.traces.iter().map(|trace| &trace.signature)
     }
 
-    /// Returns the text that the file carries, as [`Exporter::metadata`] set it; `None` if it has
-    /// none.
+    /// Returns the text stored in the file by [`Exporter::metadata`]; `None` if there is none.
     pub fn metadata(&self) -> Option<&str> {
         self.0.metadata.as_deref()
     }
@@ -326,13 +327,12 @@ impl Function {
     /// Calls the trace for arguments of these shapes and dtypes. The results are lazy.
     ///
     /// # Errors
-    /// [`Error::Value`] if there is no such trace; for a shapeless one, also if the sizes do not
-    /// fit each other.
+    /// [`Error::Value`] if there is no such trace, or if it is shapeless and the sizes do not fit each other.
     pub fn call(&self, arguments: impl Arrays) -> Result<Vec<Array>> {
         self.call_keywords(arguments, &Keywords::new())
     }
 
-    /// Calls as [`Function::call`] does, with keyword arguments, too.
+    /// As [`Function::call`], with keyword arguments.
     ///
     /// # Errors
     /// As [`Function::call`].

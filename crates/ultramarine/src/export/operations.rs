@@ -1,7 +1,7 @@
-//! The operations that files of functions may have, by name.
+//! The operations that files of functions can contain, by name.
 //!
-//! Names, and those of attributes, are parts of the format: docs/function-format.md lists them, and a test compares that
-//! list with this table. A type or field that is renamed keeps its name in files.
+//! The names of operations and of attributes are part of the format: docs/function-format.md lists them, and a test
+//! compares that list with this table. A type or field that is renamed keeps its name in files.
 
 use crate::dtype::Dtype;
 use crate::extension;
@@ -18,19 +18,19 @@ use smallvec::SmallVec;
 pub(super) struct Operation {
     /// The name in files.
     pub name: &'static str,
-    /// The name of the attributes' type.
+    /// The name of the Rust type of the attributes.
     type_name: &'static str,
-    /// The operation of these attributes, on operands of these dtypes, with results of these types.
+    /// Makes the operation from attributes, for operands of these dtypes and results of these types.
     pub read: fn(&Json, &[Dtype], Results) -> Result<Op, Malformed>,
-    /// The form of its attributes.
+    /// Describes the form of its attributes.
     #[cfg(test)]
     pub form: fn() -> String,
-    /// Checks that attributes of a seed are read as they were written.
+    /// Checks that attributes generated from a seed are read as they were written.
     #[cfg(test)]
     pub check: fn(u64),
 }
 
-/// Operations of one result, and those whose node has all results.
+/// Operations of one result, and operations whose node has all results.
 macro_rules! operations {
     (
         single { $($single:literal $single_type:ty;)* }
@@ -133,20 +133,20 @@ operations! {
 }
 
 attributes! {
-    /// An operation from outside.
+    /// A user's primitive.
     #[derive(Debug)]
     pub(super) struct Foreign {
         name: String,
         version: u32,
         outputs: u32,
-        /// Its attributes, in bytes of its own.
+        /// Its attributes, in its own binary form.
         attributes: Vec<u8>,
-        /// The package that has it.
+        /// The package that provides it.
         package: String,
     }
 }
 
-/// Operations from outside, which their packages make again.
+/// Users' primitives, which their packages restore.
 pub(super) static FOREIGN: Operation = Operation {
     name: "foreign",
     type_name: "Foreign",
@@ -167,7 +167,7 @@ pub(super) fn named(name: &str) -> Option<&'static Operation> {
     OPERATIONS.iter().chain([&FOREIGN]).find(|o| o.name == name)
 }
 
-/// The name of an operation in files, and its attributes; `None` if files do not have it.
+/// The name of an operation in files, and its attributes; `None` if files cannot contain it.
 pub(super) fn written(op: &Op) -> Option<(&'static str, Json)> {
     if let Some(identity) = foreign(op) {
         let ForeignIdentity { name, version, outputs, attributes } = identity;
@@ -180,7 +180,7 @@ pub(super) fn written(op: &Op) -> Option<(&'static str, Json)> {
     Some((OPERATIONS.iter().find(is)?.name, attributes))
 }
 
-/// The identity of an operation from outside.
+/// The identity of a user's primitive.
 pub(super) fn foreign(op: &Op) -> Option<ForeignIdentity> {
     op.get::<MultiOutput>()?.rules().foreign()
 }

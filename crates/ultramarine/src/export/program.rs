@@ -1,4 +1,4 @@
-//! Programs: the graphs of traces, made ready for a file, written, read and checked, and built.
+//! Programs: prepares the graphs of traces for a file, writes them, reads and checks them, and builds them.
 
 use super::constants::Constants;
 use super::operations;
@@ -21,8 +21,9 @@ use std::sync::Arc;
 const EXPORT: &str = "export_function";
 const IMPORT: &str = "import_function";
 
-/// The value that a step stands for where it is no operation of its own: stand-ins and copies between devices are their operand,
-/// and calls with rules of their own what they compute. Where these rules are derivatives, that is made a barrier to any.
+/// The value that replaces a step which is not an operation of its own. Stand-ins and copies between devices are
+/// replaced by their operand, calls with rules of their own by the values that they compute. If these rules are
+/// derivatives, the step becomes a barrier to derivatives.
 fn stands_for(steps: &[Step], step: &mut Step) -> Option<u32> {
     let is_itself =
         matches!(step.get(), Some(Identity::Traced)) || step.get::<Transfer>().is_some();
@@ -45,10 +46,11 @@ fn stands_for(steps: &[Step], step: &mut Step) -> Option<u32> {
     None
 }
 
-/// The graph of a trace with nothing in it but what files have: what else does not depend on arguments is computed.
+/// Converts the graph of a trace to one that contains only what files can contain. Other steps that do not depend on
+/// arguments are evaluated.
 ///
 /// # Errors
-/// [`Error::Value`] for an operation that files do not have; those of evaluation.
+/// [`Error::Value`] for an operation that files cannot contain; errors of evaluation.
 pub(super) fn storable(mut graph: Graph) -> Result<Graph> {
     graph.rewrite(|steps, step| stands_for(steps, step));
     graph.drop_unused();
@@ -96,10 +98,10 @@ fn refused(op: &Op) -> Error {
     Error::value(EXPORT, text)
 }
 
-/// The steps and outputs of a [`storable`] graph of that many arguments.
+/// The steps and outputs of a [`storable`] graph with `arguments` arguments.
 ///
 /// # Errors
-/// [`Error::Value`] for an operation that files do not have.
+/// [`Error::Value`] for an operation that files cannot contain.
 pub(super) fn written(
     graph: &Graph,
     arguments: usize,
@@ -146,7 +148,7 @@ fn op_text(op: &Op, step: &Step, of: Vec<u32>) -> Result<StepText> {
     Ok(StepText::Op(OpText { name, version, of, gives, attributes }))
 }
 
-/// Reads the steps of a program, for arguments of these types.
+/// Reads the steps of a program whose arguments have the given types.
 pub(super) struct Reader<'a> {
     graph: Graph,
     constants: &'a io::Arrays,
@@ -164,7 +166,7 @@ impl<'a> Reader<'a> {
     /// Reads the next step.
     ///
     /// # Errors
-    /// Text that says what is wrong with it.
+    /// A text that describes the error in the step.
     pub fn read(&mut self, text: &StepText) -> Result<(), String> {
         let read = match text {
             StepText::Constant(name) => {
@@ -218,7 +220,7 @@ impl<'a> Reader<'a> {
         Ok(step(Source::Op(op), operands, shape, dtype))
     }
 
-    /// Checks that a number is that of an earlier value.
+    /// Checks that a number refers to an earlier value.
     fn value(&self, number: u32) -> Result<u32, String> {
         match self.graph.steps.get(number as usize) {
             None => Err(format!("value {number} is used before it is computed")),
@@ -250,10 +252,10 @@ impl<'a> Reader<'a> {
         format!("of ({of}) does not give ({to}) with these attributes. Export the function again")
     }
 
-    /// The graph, with these outputs.
+    /// Returns the graph with these outputs.
     ///
     /// # Errors
-    /// Text that says which number is none.
+    /// A text that names the invalid number.
     pub fn finish(mut self, outputs: &[u32]) -> Result<Graph, String> {
         self.graph.outputs = outputs.iter().map(|o| self.value(*o)).collect::<Result<_, _>>()?;
         Ok(self.graph)
@@ -261,12 +263,12 @@ impl<'a> Reader<'a> {
 }
 
 fn step(source: Source, operands: Operands, shape: Shape, dtype: Dtype) -> Step {
-    // Placed when it is built.
+    // The graph is placed when it is built.
     let place = Place::new(stream::current().0, false, false);
     Step { source, operands, shape, dtype, place, hidden: false }
 }
 
-/// Returns true if an operation of earlier steps can give results of these types.
+/// Returns true if an operation on earlier steps can have results of these types.
 fn admitted(steps: &[Step], op: &Op, operands: &[u32], outputs: &[Type<'_>]) -> bool {
     let of = |x: &u32| (&steps[*x as usize].shape[..], steps[*x as usize].dtype);
     let inputs: SmallVec<[Type<'_>; 4]> = operands.iter().map(of).collect();
@@ -276,7 +278,7 @@ fn admitted(steps: &[Step], op: &Op, operands: &[u32], outputs: &[Type<'_>]) -> 
 /// Checks the operations of a graph that was fitted to other sizes.
 ///
 /// # Errors
-/// [`Error::Value`] for one that is none for these.
+/// [`Error::Value`] for an operation that is invalid for these sizes.
 pub(super) fn check_fitted(graph: &Graph) -> Result<()> {
     for step in &graph.steps {
         let Some(op) = step.op().filter(|op| !op.is::<OutputOf>()) else { continue };
@@ -296,10 +298,10 @@ pub(super) fn check_fitted(graph: &Graph) -> Result<()> {
     Ok(())
 }
 
-/// The lazy results of a graph for these arguments, each operation placed as if it were called now.
+/// The lazy results of a graph for these arguments. Each operation is placed as if it were called now.
 ///
 /// # Errors
-/// [`Error::Value`] when operands are on accelerators that do not mix.
+/// [`Error::Value`] when operands are on accelerators that cannot be combined.
 pub(super) fn built(graph: &Graph, inputs: &[Array]) -> Result<Vec<Array>> {
     let needed = graph.needed();
     let mut values: Vec<Option<Array>> = Vec::with_capacity(graph.steps.len());
@@ -343,7 +345,7 @@ fn node(op: &Op, operands: &[&Array], step: &Step) -> Result<(Array, Option<Vec<
             let node = Node::new(op.clone(), inputs, shape, dtype, place);
             return Ok((Array::from_node(node), None));
         }
-        // As when it was traced, views of what has its value are made at once.
+        // As in the original trace, views of evaluated arrays are made at once.
         let view = op.get::<View>().filter(|view| !matches!(view, View::Bitcast));
         if let Some(made) = view.and_then(|view| view.at_once(operands[0], &shape)) {
             return Ok((made, None));
@@ -370,7 +372,7 @@ fn node(op: &Op, operands: &[&Array], step: &Step) -> Result<(Array, Option<Vec<
 /// Evaluates the constants of graphs.
 ///
 /// # Errors
-/// Those of evaluation.
+/// Errors of evaluation.
 pub(super) fn evaluate_constants<'a>(graphs: impl Iterator<Item = &'a Graph>) -> Result<()> {
     let mut known = HashSet::new();
     let constants = graphs.flat_map(|graph| &graph.steps).filter_map(|step| match &step.source {

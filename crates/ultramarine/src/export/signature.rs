@@ -1,4 +1,4 @@
-//! Signatures: the arguments that a trace is for.
+//! Signatures: the arguments that a trace accepts.
 
 use crate::shape::{Shape, Show};
 use crate::{array::Array, dtype::Dtype};
@@ -9,15 +9,15 @@ use std::fmt::{self, Display, Formatter};
 /// [`Function::call_keywords`](super::Function::call_keywords).
 pub type Keywords = BTreeMap<String, Array>;
 
-/// The arguments that a trace of a [`Function`](super::Function) takes: how many, of which names,
-/// shapes and dtypes. `Display` writes it as error messages show it.
+/// The arguments that a trace of a [`Function`](super::Function) accepts: their number, names,
+/// shapes and dtypes. `Display` formats it as in error messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Signature {
     /// Shape and dtype of each positional argument.
     pub positional: Vec<(Shape, Dtype)>,
     /// Shape and dtype of each keyword argument.
     pub keywords: BTreeMap<String, (Shape, Dtype)>,
-    /// Arguments may have other sizes, with as many dimensions.
+    /// If set, arguments may have other sizes, with the same number of dimensions.
     pub shapeless: bool,
 }
 
@@ -37,7 +37,7 @@ impl Signature {
         self.positional.iter().chain(self.keywords.values()).cloned().collect()
     }
 
-    /// Returns true if a trace with this signature takes arguments with another one.
+    /// Returns true if a trace with this signature accepts arguments with the signature `given`.
     pub(super) fn takes(&self, given: &Signature) -> bool {
         let fits = |((shape, dtype), (of, given)): (&(Shape, Dtype), &(Shape, Dtype))| {
             dtype == given && if self.shapeless { shape.len() == of.len() } else { shape == of }
@@ -49,7 +49,7 @@ impl Signature {
     }
 }
 
-/// One argument a line.
+/// Prints one argument per line.
 impl Display for Signature {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let (positional, keywords) = (self.positional.len(), self.keywords.len());

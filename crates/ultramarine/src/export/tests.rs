@@ -1,6 +1,6 @@
-//! Attributes of every operation are read as they were written, and the page of them is true. After a change of the table:
-//! `ULTRAMARINE_WRITE_DOCS=1 cargo test -p ultramarine --lib export::tests`. A line of the page that changes is a change of the
-//! format: see docs/function-format.md.
+//! Tests that attributes of every operation are read as they were written, and that the documentation page lists them.
+//! After a change of the table, run `ULTRAMARINE_WRITE_DOCS=1 cargo test -p ultramarine --lib export::tests`. A changed
+//! line of the page is a change of the format: see docs/function-format.md.
 
 use super::operations::{FOREIGN, OPERATIONS, Operation};
 use crate::graph::operation_key::{OperationKey, OperationWords};
@@ -9,7 +9,7 @@ use crate::ops::Attribute;
 use std::fmt::Write;
 use std::{fs, path::Path};
 
-/// Checks random attributes of a type.
+/// Checks that random attributes of a type are read as they were written.
 pub(super) fn is_read_as_written<T: Attribute>(seed: u64) {
     let attributes = T::sample(&mut Choices::new(seed));
     let (_, json) = OperationKey::json(&attributes).expect("no opaque attribute");

@@ -1,4 +1,4 @@
-//! The program of a file as text: JSON, whose structure these types are.
+//! The program of a file as JSON text. These types have the structure of the JSON.
 
 use crate::dtype::Dtype;
 use crate::graph::attribute_json::Json;
@@ -6,7 +6,7 @@ use crate::shape::{self, Shape};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The version that is written, and the newest that is read.
+/// The version that is written, and the newest version that can be read.
 pub(super) const VERSION: u32 = 1;
 
 /// All traces of a function.
@@ -17,13 +17,14 @@ pub(super) struct ProgramText {
     pub traces: Vec<TraceText>,
 }
 
-/// The version alone, of whatever format.
+/// Only the version, which every version of the format has.
 #[derive(Deserialize)]
 pub(super) struct VersionText {
     pub version: u32,
 }
 
-/// One trace. Values have numbers: the positional arguments, the keyword arguments in the order of their names, the steps.
+/// One trace. Values are numbered: the positional arguments, the keyword arguments in the order of their names, then
+/// the steps.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct TraceText {
@@ -31,7 +32,7 @@ pub(super) struct TraceText {
     pub keywords: BTreeMap<String, TypeText>,
     pub shapeless: bool,
     pub steps: Vec<StepText>,
-    /// Numbers of the results.
+    /// The numbers of the results.
     pub outputs: Vec<u32>,
 }
 
@@ -44,7 +45,7 @@ impl TypeText {
         TypeText(dtype.name().into(), shape.into())
     }
 
-    /// The shape and the dtype, or what is wrong with them.
+    /// Returns the shape and the dtype, or a text that describes the error in them.
     pub fn read(&self) -> Result<(Shape, Dtype), String> {
         let TypeText(dtype, sizes) = self;
         let dtype =
@@ -54,14 +55,14 @@ impl TypeText {
     }
 }
 
-/// A value that is no argument.
+/// A value that is not an argument.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
 pub(super) enum StepText {
-    /// The array of that name beside the program.
+    /// The stored array of that name beside the program.
     Constant(String),
     Op(OpText),
-    /// A result of an operation that has several, or hands operands on.
+    /// A result of an operation that has several results, or forwards operands.
     Result {
         of: u32,
         index: usize,
@@ -76,9 +77,9 @@ pub(super) struct OpText {
     /// Version of the attributes.
     #[serde(default = "first", skip_serializing_if = "is_first")]
     pub version: u32,
-    /// Numbers of the operands.
+    /// The numbers of the operands.
     pub of: Vec<u32>,
-    /// The results' types.
+    /// The types of the results.
     pub gives: Vec<TypeText>,
     #[serde(default = "none", skip_serializing_if = "is_none")]
     pub attributes: Json,

@@ -1,4 +1,4 @@
-//! A primitive becomes a node of the graph.
+//! Turns a primitive into a node of the graph.
 
 use super::handles::{arrays, hand_out};
 use super::primitive::{Applied, Primitive};
@@ -24,7 +24,7 @@ pub(super) unsafe extern "C" fn apply(
     outputs: *mut *mut ArrayHandle,
     error: *mut *mut abi::Error,
 ) -> Status {
-    // SAFETY: the caller's pointers, by contract.
+    // SAFETY: the caller's pointers, valid by contract.
     unsafe {
         guard("apply", error, || {
             let primitive = Primitive::new(primitive)?;
@@ -55,7 +55,7 @@ impl MultiOutputRules for Applied {
         self.primitive.name
     }
 
-    /// As its own rule says.
+    /// The primitive's `infer` rule decides.
     fn admits(&self, node: &Draft<'_>) -> bool {
         let dtypes = node.inputs.iter().map(|(_, dtype)| dtype);
         let types = node.inputs.iter().map(|(shape, dtype)| tensor_type(shape, *dtype)).collect();
@@ -82,7 +82,7 @@ impl MultiOutputRules for Applied {
     fn refit(&self, r: &Refit<'_>, before: &[(Shape, Dtype)]) -> Result<Results> {
         let types = r.inputs.iter().zip(&*self.dtypes).map(|(s, d)| tensor_type(s, *d));
         let now = self.primitive.infer_types(types.collect())?;
-        // The following operations were traced for these dtypes.
+        // The operations after this one were traced for these dtypes.
         match now.iter().zip(before).all(|(a, b)| a.1 == b.1) {
             true => Ok(now),
             false => Err(cannot(self.primitive.name)),

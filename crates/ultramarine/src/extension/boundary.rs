@@ -1,4 +1,4 @@
-//! The shared frame of the table's functions: nothing unwinds, and input is validated before use.
+//! The common frame of the table's functions: they do not unwind, and validate input before use.
 
 use super::errors::give_error;
 use crate::error::{Error, Result, bail, ensure};
@@ -7,11 +7,11 @@ use core::ffi::{CStr, c_char};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use ultramarine_abi::{self as abi, Status, status};
 
-/// Why a function gives no answer.
+/// Reason why a function returns no result.
 pub(super) enum Failure {
-    /// With an error.
+    /// It failed with an error.
     Error(Error),
-    /// It is not to be had, which is no error.
+    /// It is not supported, which is not an error.
     Unsupported,
 }
 
@@ -21,7 +21,7 @@ impl From<Error> for Failure {
     }
 }
 
-/// Runs a function of the table; what goes wrong goes into `error`, if there is room.
+/// Runs a function of the table. Errors are written to `error`, unless it is NULL.
 ///
 /// # Safety
 /// `error` is NULL or the caller's pointer.
@@ -35,7 +35,7 @@ pub(super) unsafe fn guard(
         Ok(Err(failure)) => failure,
         Err(panic) => {
             let text = format!("panicked: {}", panic_text(&*panic));
-            // A payload may panic when it is dropped.
+            // Dropping the panic's payload could panic again.
             std::mem::forget(panic);
             Failure::Error(Error::runtime(function, text))
         }
@@ -60,14 +60,14 @@ pub(super) unsafe fn guard(
     code
 }
 
-/// A struct of the contract: `#[repr(C)]`, its first field is `size: u32`, and all zeroes are a value of it.
+/// A struct of the contract. It is `#[repr(C)]`, its first field is `size: u32`, and all zeros are a valid value.
 ///
 /// # Safety
-/// That is so.
+/// The type has these properties.
 pub(super) unsafe trait Sized32: Copy {
     /// Its name in C, for errors.
     const NAME: &'static str;
-    /// Its size in version 1.0, which every extension of this major has.
+    /// Its size in version 1.0. Every extension of this major version passes at least this size.
     const FIRST: usize;
 }
 
@@ -96,10 +96,10 @@ sized! {
     Attribute "um_attribute" 64
 }
 
-/// The `size` of a struct, if it is no shorter than it ever was.
+/// The `size` of a struct, if it is at least the size of version 1.0.
 ///
 /// # Safety
-/// `at` is NULL or points at a struct whose size is what it says.
+/// `at` is NULL or points to a struct of the size that it states.
 unsafe fn valid_size<T: Sized32>(function: &str, at: *const T) -> Result<u32> {
     ensure!(!at.is_null(), function, "NULL for {}.", T::NAME);
     ensure!(at.is_aligned(), function, "{} is misaligned.", T::NAME);
@@ -116,12 +116,12 @@ unsafe fn valid_size<T: Sized32>(function: &str, at: *const T) -> Result<u32> {
     Ok(size)
 }
 
-/// A struct that somebody passed in. What an older one lacks is zero.
+/// Reads a struct that the caller passed. Fields that an older struct does not have are zero.
 ///
 /// # Safety
-/// `at` is NULL or points at a struct whose size is what it says.
+/// `at` is NULL or points to a struct of the size that it states.
 pub(super) unsafe fn read<T: Sized32>(function: &str, at: *const T) -> Result<T> {
-    // SAFETY: by this function's contract; no more is copied than there is, and zeroes are a value of it.
+    // SAFETY: by this function's contract; the copy does not exceed the struct, and zeros are a valid value.
     unsafe {
         let size = valid_size(function, at)?;
         let mut value = std::mem::zeroed::<T>();
@@ -131,12 +131,12 @@ pub(super) unsafe fn read<T: Sized32>(function: &str, at: *const T) -> Result<T>
     }
 }
 
-/// A struct that somebody wants filled: it keeps its `size`, and gets as much as it has room for.
+/// Fills a struct for the caller. The struct keeps its `size`, and gets only the fields that fit.
 ///
 /// # Safety
-/// `at` is NULL or points at a struct of the caller's whose size is what it says.
+/// `at` is NULL or points to a struct of the caller's, of the size that it states.
 pub(super) unsafe fn fill<T: Sized32>(function: &str, at: *mut T, value: T) -> Result<()> {
-    // SAFETY: by this function's contract; no more is written than there is room for.
+    // SAFETY: by this function's contract; no more is written than fits.
     unsafe {
         let size = valid_size(function, at)?;
         let bytes = (size as usize).min(size_of::<T>());
@@ -146,7 +146,7 @@ pub(super) unsafe fn fill<T: Sized32>(function: &str, at: *mut T, value: T) -> R
     Ok(())
 }
 
-/// As [`fill`], if it is wanted at all.
+/// As [`fill`], unless `at` is NULL.
 ///
 /// # Safety
 /// As [`fill`].
@@ -155,7 +155,7 @@ pub(super) unsafe fn fill_if<T: Sized32>(function: &str, at: *mut T, value: T) -
     if at.is_null() { Ok(()) } else { unsafe { fill(function, at, value) } }
 }
 
-/// Checks a struct that is to be filled later.
+/// Checks a struct that will be filled later, unless `at` is NULL.
 ///
 /// # Safety
 /// As [`fill`].
@@ -164,10 +164,10 @@ pub(super) unsafe fn check_if<T: Sized32>(function: &str, at: *mut T) -> Result<
     if at.is_null() { Ok(()) } else { unsafe { valid_size(function, at.cast_const()) }.map(drop) }
 }
 
-/// The structs of an array, `stride` bytes apart (0: as far as the first one's `size`).
+/// Reads an array of structs, `stride` bytes apart (0: the first struct's `size`).
 ///
 /// # Safety
-/// `at` is NULL or points at `n` structs of that stride.
+/// `at` is NULL or points to `n` structs with that stride.
 pub(super) unsafe fn read_all<T: Sized32>(
     function: &str,
     at: *const T,
@@ -177,7 +177,7 @@ pub(super) unsafe fn read_all<T: Sized32>(
     if n == 0 {
         return Ok(Vec::new());
     }
-    // SAFETY: by this function's contract there is a first one.
+    // SAFETY: by this function's contract there is at least one struct.
     let size = unsafe { valid_size(function, at)? };
     let stride = if stride == 0 { size } else { stride } as usize;
     if stride < size as usize || !stride.is_multiple_of(align_of::<T>()) {
@@ -190,7 +190,7 @@ pub(super) unsafe fn read_all<T: Sized32>(
 /// A list of plain values.
 ///
 /// # Safety
-/// `at` is NULL or points at `n` values that live as long as `'a`.
+/// `at` is NULL or points to `n` values that live as long as `'a`.
 pub(super) unsafe fn list<'a, T: Copy>(
     function: &str,
     what: &str,

@@ -1,5 +1,5 @@
-//! A call of an evaluation: memory of outputs, tasks, kernels. Functions with a `host_call` look for it in the thread's
-//! own call, so one that is kept too long, or used by another thread, is an error and no more.
+//! A call of an evaluation: memory of outputs, tasks, kernels. Functions that take a `host_call` compare it with the
+//! thread's current call. If an extension keeps a call too long, or uses it on another thread, it only gets an error.
 
 use super::boundary::{Failure, check_if, fill_if, guard, list};
 use super::{poison::Pattern, primitive::Primitive};
@@ -19,7 +19,7 @@ thread_local! {
     static CURRENT: Cell<*const State<'static>> = const { Cell::new(std::ptr::null()) };
 }
 
-/// Work that a call enqueued. Its context is ended once, whether it ran or not.
+/// Work that a call enqueued. Its context is dropped once, whether the work ran or not.
 pub(super) struct Queued {
     task: Task,
     drop: Option<TaskDrop>,
@@ -53,43 +53,43 @@ impl Drop for Queued {
     }
 }
 
-/// An output and where its memory comes from.
+/// An output and the origin of its memory.
 pub(super) struct Output {
     pub value: Value,
-    /// Written by this evaluation, not by an earlier one.
+    /// True if this evaluation wrote it, and not an earlier one.
     pub own: bool,
 }
 
-/// State of a call, for the functions of the table.
+/// State of a call, which the functions of the table use.
 pub(super) struct State<'a> {
     pub primitive: &'a Primitive,
     pub exec: &'a Exec,
     pub call: &'a Call<'a>,
     pub results: &'a [(Shape, Dtype)],
-    /// Outputs are filled with it, and no memory is given away.
+    /// If set, outputs are filled with this pattern, and no input's memory is reused.
     pub poison: Option<Pattern>,
-    /// As the primitive sees them. Only its own thread does.
+    /// The views that the primitive sees. Only the call's own thread accesses them.
     inputs: UnsafeCell<Vec<View>>,
     outputs_seen: UnsafeCell<Vec<View>>,
-    /// Of fixed length: views point at their strides.
+    /// Of fixed length, because views point to the strides inside.
     outputs: RefCell<Vec<Option<Output>>>,
     /// Row-major copies of inputs, of fixed length.
     pub copies: RefCell<Vec<Option<Value>>>,
-    /// Inputs whose memory an output has.
+    /// Inputs whose memory was given to an output.
     taken: RefCell<Vec<usize>>,
     pub tasks: RefCell<Vec<Queued>>,
     pub temporaries: RefCell<Vec<Value>>,
     pub kernels: RefCell<Vec<Arc<UserKernel>>>,
 }
 
-/// How a tensor looks. The view points at `shape` and at the value's strides.
+/// Makes the view of a tensor. The view points to `shape` and to the value's strides.
 pub(super) fn seen(value: &Value, shape: &[usize], dtype: Dtype, host: bool) -> View {
     let row_major = shape::is_contiguous(shape, &value.strides);
     View {
         size: size_of::<View>() as u32,
         flags: if row_major { view::ROW_CONTIGUOUS } else { 0 },
         data: if host { value.data().cast() } else { std::ptr::null_mut() },
-        // usize and isize are 64 bits wide on every target that is supported.
+        // usize and isize are 64 bits wide on every supported target.
         shape: shape.as_ptr().cast(),
         strides: value.strides.as_ptr().cast(),
         elements: shape::size(shape) as i64,
@@ -150,7 +150,7 @@ impl<'a> State<'a> {
         *state.inputs.get_mut() = inputs;
         *state.outputs_seen.get_mut() = outputs;
         for (i, (shape, _)) in results.iter().enumerate() {
-            // Nothing can be written to what is empty.
+            // An empty output has no memory that the primitive could write.
             if !primitive.allocates || shape.contains(&0) {
                 let value = state.memory(i, shape::contiguous_strides(shape))?;
                 state.give(i, value, true);
@@ -169,7 +169,7 @@ impl<'a> State<'a> {
         unsafe { ((*self.inputs.get()).as_ptr(), (*self.outputs_seen.get()).as_ptr()) }
     }
 
-    /// Replaces the views of input `i`, for later reads of the extension.
+    /// Replaces the view of input `i`, for later reads by the extension.
     pub fn see_input(&self, i: usize, view: View) {
         // SAFETY: as `views`; no reference into the list is held.
         unsafe { (&mut *self.inputs.get())[i] = view }
@@ -201,7 +201,7 @@ impl<'a> State<'a> {
         Ok(())
     }
 
-    /// Gives output `i` its memory.
+    /// Sets the memory of output `i`.
     fn give(&self, i: usize, value: Value, own: bool) {
         let mut outputs = self.outputs.borrow_mut();
         let output = outputs[i].insert(Output { value, own });
@@ -211,7 +211,7 @@ impl<'a> State<'a> {
         unsafe { (&mut *self.outputs_seen.get())[i] = view }
     }
 
-    /// Returns true if an output of its size can have the memory of input `i`.
+    /// Returns true if an output of input `i`'s size can use its memory.
     fn may_take(&self, i: usize) -> bool {
         let (shape, dtype) = self.call.descs[i];
         let value = &self.call.inputs[i];
@@ -254,7 +254,7 @@ impl<'a> State<'a> {
         .collect()
     }
 
-    /// Index of an output that has no memory yet.
+    /// The index of an output that must not have memory yet.
     fn bare(&self, function: &str, output: u32) -> Result<usize> {
         let name = self.primitive.name;
         let i = output as usize;
@@ -288,10 +288,10 @@ impl<'a> State<'a> {
     }
 }
 
-/// Strides of an output without memory: there are none yet.
+/// Strides in the view of an output without memory, whose strides are not known yet.
 static UNKNOWN: [i64; abi::MAX_NDIM] = [0; abi::MAX_NDIM];
 
-/// While it lives, a call is the thread's own.
+/// While this guard lives, the call is the thread's current one.
 pub(super) struct Current(*const State<'static>);
 
 impl Current {
@@ -306,7 +306,7 @@ impl Drop for Current {
     }
 }
 
-/// Runs a function of the table that has a call.
+/// Runs a function of the table that takes a call.
 ///
 /// # Safety
 /// `error` is NULL or the caller's pointer.
@@ -326,13 +326,13 @@ pub(super) unsafe fn with_call(
                     "host_call does not belong to the evaluation on this thread. Pass the one that the rule received, on the same thread."
                 );
             }
-            // SAFETY: what is current lives until it is not; shared access only.
+            // SAFETY: a current call lives at least until it is no longer current; access is shared only.
             f(&*current)
         })
     }
 }
 
-/// The strides of an output, if they are dense in some order of the axes.
+/// The strides of an output, if they are dense for some order of the axes.
 fn dense(shape: &[usize], strides: &[i64]) -> Option<Strides> {
     if shape.contains(&0) {
         return Some(shape::contiguous_strides(shape));
@@ -346,7 +346,7 @@ fn dense(shape: &[usize], strides: &[i64]) -> Option<Strides> {
         }
         expected *= shape[*i] as i64;
     }
-    // Strides that lead nowhere may be anything, and later overflow.
+    // Strides that are never applied can have any value, and could overflow later.
     let mut own = shape::contiguous_strides(shape);
     order.iter().for_each(|i| own[*i] = strides[*i] as isize);
     Some(own)
@@ -461,7 +461,7 @@ pub(super) unsafe extern "C" fn share(
                     Show(shape)
                 );
             }
-            // Strides that lead nowhere may be anything, and later overflow.
+            // Strides that are never applied can have any value, and could overflow later.
             let mut strides = shape::contiguous_strides(shape);
             for ((to, from), n) in strides.iter_mut().zip(&own).zip(shape) {
                 *to = if *n == 1 { *to } else { *from };
@@ -483,7 +483,7 @@ pub(super) unsafe extern "C" fn enqueue(
     error: *mut *mut abi::Error,
 ) -> Status {
     const NAME: &str = "enqueue";
-    // Taken over also when it fails.
+    // The context is taken over even if the function fails.
     let queued = Queued { task, drop, context };
     // SAFETY: the caller's pointers, by contract.
     unsafe {
@@ -500,13 +500,13 @@ pub(super) unsafe extern "C" fn enqueue(
     }
 }
 
-/// Languages of kernels, in the words of [`extension::EvalCall::languages`].
+/// Languages of kernels, in the form of [`extension::EvalCall::languages`].
 pub(super) fn languages(exec: &Exec) -> std::ffi::CString {
     let all = if exec.device.is_host() { String::new() } else { exec.languages().join(" ") };
     std::ffi::CString::new(all).unwrap_or_default()
 }
 
-/// The call as the primitive gets it.
+/// The call in the form that the primitive gets.
 pub(super) fn described(state: &State<'_>, languages: &core::ffi::CStr) -> extension::EvalCall {
     let (inputs, outputs) = state.views();
     extension::EvalCall {

@@ -1,4 +1,4 @@
-//! Transforms of primitives: by a rule of their own, else by `compose`. Results of rules are validated before use.
+//! Transforms of primitives, by their own rules or through `compose`. Results of rules are validated before use.
 
 use super::handles::{Returned, lent, lent_some};
 use super::{errors::answer, primitive::Applied};
@@ -13,18 +13,18 @@ use crate::{array::Array, dtype::Dtype};
 use std::cell::Cell;
 use std::sync::Arc;
 
-/// How deep compositions may lead into each other.
+/// Largest depth to which compositions may nest.
 const MAX_DEPTH: usize = 64;
 
 thread_local! {
     static DEPTH: Cell<usize> = const { Cell::new(0) };
 }
 
-/// While it lives, this thread is one composition deeper.
+/// While this guard lives, this thread is one composition deeper.
 pub(super) struct Deeper(());
 
 impl Deeper {
-    /// An error if a composition comes back to itself for ever.
+    /// Returns an error if compositions nest too deeply, which means that they lead back to themselves.
     pub fn new(name: &str) -> Result<Deeper> {
         let depth = DEPTH.get();
         if depth >= MAX_DEPTH {
@@ -45,7 +45,8 @@ impl Drop for Deeper {
 }
 
 impl Applied {
-    /// The outputs by other operations; `None` if there is no such rule. `results` is what infer says of them.
+    /// Computes the outputs by other operations; `None` if the primitive has no such rule. `results` are the outputs'
+    /// types from `infer`.
     pub fn compose(
         &self,
         inputs: &[Array],
@@ -57,7 +58,7 @@ impl Applied {
         let handles = lent(inputs);
         let mut returned = Returned::room(results.len());
         let mut error = std::ptr::null_mut();
-        // SAFETY: the primitive's rule with its context; inputs are alive, and there is room for each output.
+        // SAFETY: the primitive's rule with its context; the inputs are alive, and there is room for each output.
         let found = unsafe {
             let n = handles.len() as u32;
             let code =
@@ -84,7 +85,7 @@ impl Applied {
         each.map(fit).collect::<Result<_>>().map(Some)
     }
 
-    /// `compose` as a function, for the transform that has no rule.
+    /// `compose` as a function, for transforms without a rule.
     fn function(&self, rule: &'static str) -> Function {
         let own = self.clone();
         Arc::new(move |inputs: &[Array]| {
@@ -104,7 +105,7 @@ impl Applied {
         )
     }
 
-    /// Before a transform goes by `compose`.
+    /// Called before a transform goes through `compose`.
     fn deeper(&self, rule: &str) -> Result<Deeper> {
         match self.primitive.rules.compose {
             Some(_) => Deeper::new(self.primitive.name),
@@ -113,14 +114,14 @@ impl Applied {
     }
 }
 
-/// An output that a rule has to give.
+/// An output that the rule must return.
 fn there(name: &str, rule: &str, array: Option<Array>, i: usize) -> Result<Array> {
     array.ok_or_else(|| {
         Error::value(name, format!("{rule} returned NULL for output {i}. Return an array."))
     })
 }
 
-/// A derivative that a rule returned, in the dtype that it has to have.
+/// A derivative that a rule returned, checked and in the required dtype.
 fn checked(
     name: &str,
     rule: &str,
@@ -214,7 +215,7 @@ pub(super) fn vmap(own: &Applied, v: &Vmap<'_>) -> Result<Vec<(Array, Option<usi
     let name = primitive.name;
     if let Some(rule) = primitive.rules.vmap {
         const UNSET: i32 = i32::MIN;
-        // Of a single example.
+        // The results for a single example.
         let results = primitive.infer(v.operands)?;
         let inputs = lent(v.inputs);
         let axes: Vec<i32> = v.axes.iter().map(|a| a.map_or(-1, |a| a as i32)).collect();
@@ -254,7 +255,7 @@ pub(super) fn vmap(own: &Applied, v: &Vmap<'_>) -> Result<Vec<(Array, Option<usi
     batch(&seen, v.inputs, v.axes, v.size, &outputs, &Linked::default())
 }
 
-/// Output `i` of a batch as its rule returned it; `wanted` is what it is for a single example.
+/// Output `i` of a batch as the rule returned it. `wanted` is its type for a single example.
 fn mapped(
     name: &str,
     size: usize,

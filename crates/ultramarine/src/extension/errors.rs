@@ -1,5 +1,5 @@
-//! Errors as they cross the boundary: objects that hold one of ours, so that what a rule only hands on stays
-//! the error that it was.
+//! Errors at the boundary to extensions. An error object contains an error of this crate, so that an error which a rule
+//! only passes on is unchanged.
 
 use crate::error::{Error, Result};
 use core::ffi::{c_char, c_void};
@@ -8,12 +8,12 @@ use ultramarine_abi::{self as abi, Status, status};
 /// The object behind an [`abi::Error`] of this table.
 struct Object {
     error: Error,
-    /// Its text, for those who ask by pointer.
+    /// Its text, for callers that read it through a pointer.
     text: String,
     code: Status,
 }
 
-/// The status that says most of an error.
+/// The status that fits an error best.
 pub(super) fn code_of(error: &Error) -> Status {
     match error {
         Error::Value(_)
@@ -26,17 +26,17 @@ pub(super) fn code_of(error: &Error) -> Status {
     }
 }
 
-/// Makes an error object for an extension. The extension owns it: it frees the object by the
-/// table's `error_free`, or returns it.
+/// Makes an error object for an extension. The extension owns the object: it frees it with the table's `error_free`, or
+/// returns it.
 pub fn give_error(error: Error) -> *mut abi::Error {
     let object = Object { text: error.to_string(), code: code_of(&error), error };
     Box::into_raw(Box::new(object)).cast()
 }
 
-/// The error of an object, which is taken over. NULL is a failure without words.
+/// The error of an object, which this function takes over. NULL stands for a failure without a message.
 ///
 /// # Safety
-/// NULL, or an error that this table made, which nobody uses any more.
+/// NULL, or an error made by this table that is not used any more.
 pub unsafe fn take_error(error: *mut abi::Error) -> Error {
     // SAFETY: by this function's contract.
     match unsafe { owned(error) } {
@@ -51,11 +51,11 @@ pub unsafe fn take_error(error: *mut abi::Error) -> Error {
 /// # Safety
 /// As [`take_error`].
 unsafe fn owned(error: *mut abi::Error) -> Option<Box<Object>> {
-    // SAFETY: error objects are boxes that `give_error` made, and come back once.
+    // SAFETY: error objects are boxes that `give_error` made, and each is returned only once.
     (!error.is_null()).then(|| unsafe { Box::from_raw(error.cast()) })
 }
 
-/// A message of an extension.
+/// The message of an extension.
 ///
 /// # Safety
 /// `text` is readable for `length` bytes, or NULL.
@@ -108,17 +108,17 @@ pub(super) unsafe extern "C" fn error_free(_: *mut c_void, error: *mut abi::Erro
     drop(unsafe { owned(error) });
 }
 
-/// The answer of a rule: `false` if it is unsupported, or its error, which names the primitive.
+/// The outcome of a rule: `false` if it is unsupported, or its error, which names the primitive.
 ///
 /// # Safety
-/// `error` is what the rule left: NULL or an object of this table.
+/// `error` is the value that the rule left: NULL or an object of this table.
 pub(super) unsafe fn answer(
     name: &str,
     rule: &str,
     code: Status,
     error: *mut abi::Error,
 ) -> Result<bool> {
-    // SAFETY: by this function's contract; the rule gave it up.
+    // SAFETY: by this function's contract; the rule no longer owns the object.
     let object = unsafe { owned(error) };
     match (code, object) {
         (status::OK, _) => Ok(true),
@@ -136,7 +136,7 @@ pub(super) unsafe fn answer(
     }
 }
 
-/// An error with the name of the primitive in front, unless it has it.
+/// The error with the primitive's name in front, unless it already has it.
 pub(super) fn named(name: &str, rule: &str, error: Error) -> Error {
     let add = |text: String| {
         let rest = text.strip_prefix('[').and_then(|t| t.strip_prefix(name));

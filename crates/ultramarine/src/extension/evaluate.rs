@@ -1,5 +1,5 @@
-//! Evaluation of primitives: on the CPU by `eval_cpu`, on a device that takes kernels by `eval_gpu`, else by `compose` on
-//! the same device. Never by a journey to the CPU that nobody asked for.
+//! Evaluation of primitives: on the CPU by `eval_cpu`, on a device that accepts kernels by `eval_gpu`, otherwise by
+//! `compose` on the same device. The data never moves to the CPU unless the user requests it.
 
 use super::call::{Current, Output, State, described, languages};
 use super::derive::Deeper;
@@ -12,7 +12,7 @@ use crate::ops::{Call, rules::multi_output::Compose};
 use crate::{array::Array, dtype::Dtype, node::Value, shape::Shape};
 use ultramarine_abi::{extension::Evaluate, status};
 
-/// The evaluation for a device, with its name.
+/// The evaluation rule for a device, and its name.
 fn rule(primitive: &Primitive, exec: &Exec) -> Option<(Evaluate, &'static str)> {
     if exec.device.is_host() {
         return primitive.rules.eval_cpu.map(|rule| (rule, "eval_cpu"));
@@ -21,7 +21,7 @@ fn rule(primitive: &Primitive, exec: &Exec) -> Option<(Evaluate, &'static str)> 
     primitive.rules.eval_gpu.filter(|_| takes_kernels).map(|rule| (rule, "eval_gpu"))
 }
 
-/// The values of a primitive's outputs; refused if there is no evaluation for the device.
+/// The values of a primitive's outputs. The evaluation is rejected if the primitive has none for the device.
 pub(super) fn run(
     primitive: &Primitive,
     exec: &Exec,
@@ -50,8 +50,8 @@ pub(super) fn run(
     Ok(outputs.into_iter().map(|o| o.value).collect())
 }
 
-/// Counts an evaluation on the CPU as a command that reads its operands and writes its outputs, views excepted. Those on
-/// devices are counted as they are launched.
+/// Counts an evaluation on the CPU as a command that reads its operands and writes its outputs, except views. Commands
+/// on devices are counted when they are launched.
 fn count(exec: &Exec, call: &Call<'_>, outputs: &[Output], results: &[(Shape, Dtype)]) {
     let written = outputs.iter().zip(results).filter(|(output, _)| output.own);
     let writes: Vec<Operand<'_>> = written
@@ -65,7 +65,7 @@ fn count(exec: &Exec, call: &Call<'_>, outputs: &[Output], results: &[(Shape, Dt
     exec.launched(&reads, &writes);
 }
 
-/// Calls the rule, and then the tasks that it enqueued; `None` if it says that it is unsupported.
+/// Calls the rule, then the tasks that it enqueued; `None` if the rule reports that it is unsupported.
 fn attempt(
     primitive: &Primitive,
     (rule, name): (Evaluate, &str),
@@ -80,17 +80,18 @@ fn attempt(
     let mut error = std::ptr::null_mut();
     let answered = {
         let _current = Current::enter(&state);
-        // SAFETY: the primitive's rule with its context; the call and all that it points at live until it returns.
+        // SAFETY: the primitive's rule with its context; the call and everything that it points to live until the rule
+        // returns.
         unsafe {
             let code = rule(primitive.context(), &described, &raw mut error);
             if code == status::UNSUPPORTED && primitive.rules.compose.is_some() {
-                // Why is of interest only where there is no other way.
+                // The reason matters only if there is no other way to evaluate.
                 drop(take_error(std::mem::replace(&mut error, std::ptr::null_mut())));
             }
             answer(primitive.name, name, code, error)
         }
     };
-    // Something that the rule tried may have been refused; what counts is the rule's answer.
+    // The device may have rejected something that the rule tried; only the rule's own result counts.
     exec.take_refusal();
     if !answered? {
         if state.has_taken() {
@@ -101,13 +102,13 @@ fn attempt(
         }
         return Ok(None);
     }
-    // Behind the call, on its stream and in order; one that fails drops the others.
+    // Tasks run after the call, on its stream and in order. If one fails, the others are dropped.
     let tasks = state.tasks.take();
     tasks.into_iter().try_for_each(|task| task.run(primitive.name))?;
     state.finish(name).map(Some)
 }
 
-/// The values by other operations on the same device.
+/// The values, computed by other operations on the same device.
 pub(super) fn composed(own: &Applied, c: &Compose<'_>) -> Result<Vec<Value>> {
     let name = own.primitive.name;
     let _deeper = Deeper::new(name)?;
@@ -117,7 +118,7 @@ pub(super) fn composed(own: &Applied, c: &Compose<'_>) -> Result<Vec<Value>> {
     (c.evaluate)(c.exec, &arrays).map_err(|e| named(name, "compose", e.root().clone()))
 }
 
-/// The error of a primitive that has no way to be evaluated on a device.
+/// The error for a primitive that cannot be evaluated on a device.
 #[cold]
 fn neither(primitive: &Primitive, exec: &Exec, operands: &[Array]) -> Error {
     let dtypes: Vec<_> = operands.iter().map(|a| a.dtype().name()).collect();

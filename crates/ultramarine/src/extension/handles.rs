@@ -1,5 +1,5 @@
-//! Arrays as handles. A handle points at an [`Array`]: one that is lent at anybody's, one that is owned at one in a
-//! box.
+//! Arrays as handles. A handle points to an [`Array`]: a borrowed handle to any array, an owned handle to a boxed
+//! array.
 
 use super::boundary::{fill, guard, list, read};
 use super::types::{place_of, tensor_type, validated};
@@ -21,16 +21,16 @@ pub fn borrow_handle(array: &Array) -> *mut ArrayHandle {
     std::ptr::from_ref(array).cast_mut().cast()
 }
 
-/// Returns a handle that owns an array. Its holder ends it by the table's `array_release`, or by
+/// Returns a handle that owns an array. Its holder releases it with the table's `array_release`, or with
 /// [`take_handle`].
 pub fn own_handle(array: Array) -> *mut ArrayHandle {
     Box::into_raw(Box::new(array)).cast()
 }
 
-/// The array of a handle, which is taken over.
+/// The array of an owned handle, which this function takes over.
 ///
 /// # Safety
-/// A handle that [`own_handle`] or the host table made, not NULL, which nobody uses any more.
+/// A handle that [`own_handle`] or the host table made; not NULL, and not used any more.
 pub unsafe fn take_handle(handle: *mut ArrayHandle) -> Array {
     // SAFETY: owned handles are boxes, by this function's contract.
     *unsafe { Box::from_raw(handle.cast::<Array>()) }
@@ -62,18 +62,18 @@ pub(super) unsafe fn arrays(
     }
 }
 
-/// Lent handles of arrays.
+/// Borrowed handles of arrays.
 pub(super) fn lent(arrays: &[Array]) -> Vec<*mut ArrayHandle> {
     arrays.iter().map(borrow_handle).collect()
 }
 
-/// Lent handles of arrays, NULL where there is none.
+/// Borrowed handles of arrays; NULL for missing ones.
 pub(super) fn lent_some(arrays: &[Option<Array>]) -> Vec<*mut ArrayHandle> {
     let handle = |a: &Option<Array>| a.as_ref().map_or(std::ptr::null_mut(), borrow_handle);
     arrays.iter().map(handle).collect()
 }
 
-/// Writes owned handles to where the caller has room.
+/// Writes owned handles to memory that the caller provides.
 ///
 /// # Safety
 /// `to` is NULL or has room for as many handles.
@@ -107,7 +107,7 @@ pub(super) unsafe extern "C" fn array_release(_: *mut c_void, handle: *mut Array
         return;
     }
     // Dropping the last reference may run foreign code, which must not unwind.
-    // SAFETY: an owned handle, which the caller gives up.
+    // SAFETY: an owned handle, which the caller no longer uses.
     let _ = unsafe {
         guard("array_release", std::ptr::null_mut(), || {
             drop(take_handle(handle));
@@ -145,7 +145,7 @@ pub(super) unsafe extern "C" fn array_place(
     }
 }
 
-/// Evaluations wait for their operands, never for new ones.
+/// Rejects waiting inside an evaluation: an evaluation waits for its operands, and must not wait for new ones.
 fn may_wait(function: &str, arrays: &[Array]) -> Result<()> {
     if deferred_deleters::in_job() && !arrays.iter().all(Array::is_evaluated) {
         let text = "Arrays cannot be computed during an evaluation. Make them operands.";
@@ -194,7 +194,7 @@ pub(super) unsafe extern "C" fn array_view(
                 size: size_of::<View>() as u32,
                 flags,
                 data: data.cast(),
-                // usize and isize are 64 bits wide on every target that is supported.
+                // usize and isize are 64 bits wide on every supported target.
                 shape: array.shape().as_ptr().cast(),
                 strides: value.strides.as_ptr().cast(),
                 elements: array.size() as i64,
@@ -206,7 +206,7 @@ pub(super) unsafe extern "C" fn array_view(
     }
 }
 
-/// Shape and dtype that a new array is to have.
+/// Shape and dtype requested for a new array.
 ///
 /// # Safety
 /// As [`read`].
@@ -258,7 +258,7 @@ pub(super) unsafe extern "C" fn array_full(
     }
 }
 
-/// An array of one value. A scalar has no home, whatever scope it is made in.
+/// An array of one value. A scalar has no home device, regardless of the current scope.
 fn constant(shape: Shape, value: Scalar) -> Array {
     if !shape.is_empty() {
         return filled(shape, value);
@@ -285,7 +285,7 @@ pub(super) unsafe extern "C" fn broadcast_arrays(
     }
 }
 
-/// Handles that a rule returned, for which it was given room; they are ours once it has succeeded.
+/// Room for handles that a rule returns. They are owned here once the rule has succeeded.
 pub(super) struct Returned(Vec<*mut ArrayHandle>);
 
 impl Returned {
@@ -294,16 +294,16 @@ impl Returned {
         Returned(vec![std::ptr::null_mut(); n])
     }
 
-    /// Where they go.
+    /// Address to which the rule writes its handles.
     pub fn at(&mut self) -> *mut *mut ArrayHandle {
         self.0.as_mut_ptr()
     }
 
-    /// The arrays, NULL as `None`. A handle that comes twice, or that was only `lent`, is nobody's to give: an
-    /// error that says so.
+    /// The arrays; NULL becomes `None`. A handle that occurs twice, or that was only `lent`, is an error, because the
+    /// rule does not own it.
     ///
     /// # Safety
-    /// The rule has succeeded: each handle is NULL, one that it owned, or one that was lent to it.
+    /// The rule has succeeded: each handle is NULL, owned by the rule, or lent to it.
     pub unsafe fn take(
         self,
         name: &str,
@@ -317,7 +317,7 @@ impl Returned {
             if !handle.is_null() && known {
                 wrong = wrong.or(Some(i));
             }
-            // SAFETY: by this function's contract, and it is not taken twice.
+            // SAFETY: by this function's contract, and each handle is taken only once.
             found.push((!handle.is_null() && !known).then(|| unsafe { take_handle(*handle) }));
         }
         match wrong {

@@ -1,4 +1,4 @@
-//! Kernels of a call on a device: compiled, asked, launched.
+//! Kernels of a call on a device: compiling, querying and launching them.
 
 use super::boundary::{Failure, fill, fill_if, list, read, read_all, text};
 use super::call::{Output, State, seen, with_call};
@@ -13,7 +13,7 @@ use ultramarine_abi::{
     extension::{Binding, Dispatch, KernelHandle, KernelProperties, KernelText, View, bind},
 };
 
-/// Kernels are a matter of devices.
+/// Rejects calls on the CPU, because only devices have kernels.
 fn on_device(state: &State<'_>, function: &str) -> Result<()> {
     if !state.exec.device.is_host() {
         return Ok(());
@@ -173,7 +173,7 @@ pub(in super::super) unsafe extern "C" fn contiguous(
     }
 }
 
-/// A parameter of a launch, before it has an operand.
+/// A parameter of a launch, before its operand is known.
 enum Wanted<'a> {
     Input(usize),
     Output(usize),
@@ -185,7 +185,7 @@ enum Wanted<'a> {
 /// Content of a binding.
 ///
 /// # Safety
-/// Its constants are NULL or as long as it says, and live as long as `'a`.
+/// Its constants are NULL or of the stated length, and live as long as `'a`.
 unsafe fn wanted<'a>(state: &State<'_>, at: usize, b: &Binding) -> Result<Wanted<'a>> {
     let name = state.primitive.name;
     let wrong = |text: String| Error::value(name, format!("launch: binding {at} {text}"));
@@ -249,7 +249,7 @@ pub(in super::super) unsafe extern "C" fn launch(
                 return Ok(());
             }
             for w in &wanted {
-                // Where the primitive allocates but has not said how.
+                // The primitive allocates its outputs, but has not allocated this one.
                 if let Wanted::Output(i) = w {
                     state.give_memory(*i)?;
                 }
@@ -285,7 +285,7 @@ pub(in super::super) unsafe extern "C" fn launch(
     }
 }
 
-/// The memory of an output that a launch may write.
+/// The memory of an output that a launch is allowed to write.
 fn writable<'a>(name: &str, i: usize, output: Option<&'a Output>) -> Result<&'a Value> {
     match output {
         Some(output) if output.own => Ok(&output.value),

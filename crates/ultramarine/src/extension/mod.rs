@@ -1,11 +1,11 @@
-//! Operations that are built outside of the crate, through `ultramarine-abi`'s table for extensions.
+//! Operations built outside of this crate, through `ultramarine-abi`'s table for extensions.
 //!
-//! Everything that the crate `ultramarine-extension` has is here too: a program implements its `Primitive` trait and
-//! applies it in the same way as a library that is loaded later. An [`Array`](crate::Array) becomes one of the extension's
-//! by `into()`, and back; streams become places, and errors go through [`from_library`].
+//! The whole crate `ultramarine-extension` is re-exported here. A program implements its `Primitive` trait and applies
+//! the primitive just as a library that is loaded later does. `into()` converts an [`Array`](crate::Array) to the
+//! extension's type and back; streams become places, and errors go through [`from_library`].
 //!
-//! The core's side: [`host_table`] is what it lends to extensions. Debugging: [`set_poison`] finds outputs that are left
-//! unwritten.
+//! The core's side: [`host_table`] is the table that extensions get. For debugging, [`set_poison`] finds outputs that a
+//! primitive leaves unwritten.
 
 mod apply;
 mod boundary;

@@ -1,4 +1,4 @@
-//! Extensions of the program itself: the library of primitives that is linked in belongs to this core.
+//! Extensions inside the program itself: the library of primitives that is linked into the program uses this core.
 
 use super::{errors::code_of, handles, table::host_table};
 use crate::{
@@ -11,22 +11,22 @@ use std::sync::Once;
 use ultramarine_abi::status;
 use ultramarine_extension as library;
 
-/// Connects the library of primitives that is linked into the program to this core. Conversions of arrays do it by
-/// themselves, so only a program that begins with arrays of the library's own needs it.
+/// Connects the library of primitives that is linked into the program to this core. Conversions of arrays connect
+/// automatically, so only a program that begins with the library's own arrays needs this call.
 pub fn connect_here() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        // It is built with this contract, so there is nothing that it could refuse.
+        // The library is built with the same contract, so it has no reason to reject it.
         let connected = library::connect(host_table());
         debug_assert!(connected.is_ok(), "{connected:?}");
     });
 }
 
-/// An array for rules of primitives: the same one, computed once.
+/// Converts an array for the rules of primitives. Both share one node, which is computed once.
 impl From<Array> for library::Array {
     fn from(array: Array) -> library::Array {
         connect_here();
-        // SAFETY: a new handle of this core, which the library is connected to.
+        // SAFETY: a new handle of this core, to which the library is connected.
         match unsafe { library::Array::from_raw(handles::own_handle(array)) } {
             Ok(array) => array,
             Err(error) => unreachable!("a handle that is not NULL: {error}"),
@@ -40,20 +40,20 @@ impl From<&Array> for library::Array {
     }
 }
 
-/// The array of a rule's: the same one.
+/// Converts the array of a rule. Both share one node.
 impl From<library::Array> for Array {
     fn from(array: library::Array) -> Array {
-        // SAFETY: an owned handle of the host that the library is connected to, which is this one: a
-        // process has one core, and the library is linked to it.
+        // SAFETY: an owned handle of the host to which the library is connected. That host is this core: a process has
+        // only one, and the library is linked to it.
         unsafe { handles::take_handle(array.into_raw()) }
     }
 }
 
-/// The results of a primitive, evaluated when somebody needs them. It runs where the operands are at home, or on the stream
-/// of the scope ([`with_stream`](crate::with_stream)), as any operation does.
+/// Applies a primitive. Its lazy results are evaluated when they are needed. It runs on the operands' home device, or
+/// on the stream of the scope ([`with_stream`](crate::with_stream)), as any operation does.
 ///
 /// # Errors
-/// Errors of [`infer`](library::Primitive::infer); operands that are on accelerators that do not mix.
+/// Errors of [`infer`](library::Primitive::infer); operands on accelerators that cannot be combined.
 pub fn call<P: library::Primitive>(
     primitive: P,
     inputs: &[impl AsRef<Array>],
@@ -80,19 +80,18 @@ pub fn call_one<P: library::Primitive>(
     }
 }
 
-/// Says that this program makes primitives of a type again, for functions in files. `package` is the crate that has it, for
-/// errors of programs that do not.
+/// Registers a type of primitives that this program can restore, for functions in files. `package` is the crate that
+/// contains the type; programs without it name it in their errors.
 ///
 /// # Errors
-/// [`Error::Value`] for names with a NUL in them.
+/// [`Error::Value`] for names that contain a NUL.
 pub fn provide<P: library::Restore>(package: &str) -> Result<()> {
     connect_here();
     library::provide::<P>(package).map_err(from_library)
 }
 
-/// Converts an error of the crate `ultramarine-extension` to one of this crate, as [`call`] does.
-/// Invalid arguments become [`Error::Value`], a lack of memory [`Error::Memory`], anything else
-/// [`Error::Runtime`].
+/// Converts an error of the crate `ultramarine-extension` to one of this crate, as [`call`] does. Invalid arguments
+/// become [`Error::Value`], running out of memory [`Error::Memory`], everything else [`Error::Runtime`].
 pub fn from_library(error: library::Error) -> Error {
     let text = error.text().to_owned();
     match error.code() {
@@ -102,8 +101,8 @@ pub fn from_library(error: library::Error) -> Error {
     }
 }
 
-/// Converts an error of this crate to one of the crate `ultramarine-extension`, for rules that call
-/// operations: `x.exp().map_err(to_library)?`. The message and the kind of error stay.
+/// Converts an error of this crate to one of the crate `ultramarine-extension`, for rules that call operations:
+/// `x.exp().map_err(to_library)?`. Message and kind are kept.
 pub fn to_library(error: Error) -> library::Error {
     library::Error::with_code(code_of(&error), error.to_string())
 }

@@ -1,6 +1,6 @@
-//! Finding outputs that a primitive leaves unwritten: their memory is filled with a pattern before the evaluation,
-//! and what still holds it afterwards was not written. Where that is found, the evaluation runs once more with another
-//! pattern, so that nobody is accused for a value that happens to look like the pattern.
+//! Detection of outputs that a primitive leaves unwritten. Their memory is filled with a pattern before the evaluation;
+//! elements that still hold the pattern afterwards may be unwritten. The evaluation then runs once more with another
+//! pattern, so that a value which happens to equal the pattern is not reported.
 
 use super::call::Output;
 use crate::backend::{self, Exec, Operand};
@@ -9,12 +9,12 @@ use crate::shape::{self, Shape};
 use crate::{backend::buffer::Buffer, dtype::Dtype, node::Value};
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// 0: not asked yet, 1: off, 2: on.
+/// 0: not read yet, 1: off, 2: on.
 static POISON: AtomicU8 = AtomicU8::new(0);
 
-/// Returns true if outputs of primitives are filled with a pattern before evaluations, to find those that stay unwritten.
-/// Off, unless the environment variable `ULTRAMARINE_POISON` is set to something other than `0`, or [`set_poison`]
-/// said otherwise.
+/// Returns true if outputs of primitives are filled with a pattern before evaluations, to find elements that stay
+/// unwritten. It is off unless the environment variable `ULTRAMARINE_POISON` is set to a value other than `0`, or
+/// [`set_poison`] switched it on.
 pub fn poison() -> bool {
     match POISON.load(Ordering::Relaxed) {
         0 => {
@@ -27,8 +27,8 @@ pub fn poison() -> bool {
     }
 }
 
-/// Switches [`poison`] on or off for the process. This debug mode takes time, and memory of
-/// operands is not reused for outputs.
+/// Switches [`poison`] on or off for the process. This debug mode is slower, and does not reuse the memory of operands
+/// for outputs.
 pub fn set_poison(on: bool) {
     POISON.store(1 + on as u8, Ordering::Relaxed);
 }
@@ -54,7 +54,7 @@ impl Pattern {
         Ok(Value { buffer, offset: 0, strides: shape::contiguous_strides(shape) })
     }
 
-    /// For each output, in the order of its memory, which elements hold the pattern still.
+    /// For each output, the elements that still hold the pattern, in the order of memory.
     pub fn left(
         &self,
         exec: &Exec,
@@ -68,7 +68,7 @@ impl Pattern {
             let written = Operand { value: &output.value, shape, dtype: *dtype };
             let value = exec.on_host(&written)?;
             let bytes = value.buffer.bytes();
-            // SAFETY: that many bytes of an output, which is written, or was filled.
+            // SAFETY: the bytes of an output, which were written or filled.
             let bytes = unsafe { std::slice::from_raw_parts(value.buffer.as_ptr(), bytes) };
             Ok(bytes.chunks(dtype.size()).map(|e| e.iter().all(|b| *b == self.0)).collect())
         };
@@ -76,7 +76,7 @@ impl Pattern {
     }
 }
 
-/// Checks that no element kept both fillings, so that each was written.
+/// Checks that no element kept the patterns of both runs, so that each element was written.
 pub(super) fn check_written(name: &str, before: &[Vec<bool>], after: &[Vec<bool>]) -> Result<()> {
     for (i, (a, b)) in before.iter().zip(after).enumerate() {
         let left = a.iter().zip(b).filter(|(a, b)| **a && **b).count();

@@ -1,4 +1,4 @@
-//! A primitive from outside: its table of rules, what says who it is, and its context, which ends with it.
+//! A user's primitive: its table of rules, its identity, and its context, which is dropped with it.
 
 use super::boundary::{list, read, text};
 use super::errors::answer;
@@ -17,18 +17,18 @@ use std::sync::{Arc, Mutex};
 use ultramarine_abi::extension::{self as abi, TensorType, primitive as flag};
 use ultramarine_abi::{MAX_NDIM, dlpack::DLDataType};
 
-/// Most outputs; more are a mistake.
+/// Largest number of outputs; more indicate a mistake.
 const MAX_OUTPUTS: u32 = 4096;
 /// Attribute bytes that `Debug` shows.
 const SHOWN: usize = 64;
 
-/// A context of the extension's, ended once.
+/// A context of the extension, released once.
 struct Release {
     context: *mut c_void,
     release: Option<unsafe extern "C" fn(*mut c_void)>,
 }
 
-// SAFETY: by contract a context is ended on any thread.
+// SAFETY: by contract a context may be released on any thread.
 unsafe impl Send for Release {}
 
 impl Drop for Release {
@@ -40,21 +40,21 @@ impl Drop for Release {
     }
 }
 
-/// A primitive from outside: its table of rules, its identity, and its context, which ends with it.
+/// A user's primitive: its table of rules, its identity, and its context, which is dropped with it.
 pub(crate) struct Primitive {
     pub name: &'static str,
     pub version: u32,
     pub allocates: bool,
     n_outputs: u32,
     attributes: Arc<[u8]>,
-    /// The rules. Its pointers to name and attributes are not good any more.
+    /// The rules. The pointers to name and attributes inside are dangling.
     pub rules: abi::Primitive,
     release: Option<Release>,
-    /// Languages of kernels that no device of an evaluation had.
+    /// Languages of kernels that no device of an evaluation accepted.
     missing_languages: Mutex<BTreeSet<String>>,
 }
 
-// SAFETY: by contract rules are called from any thread, at once too, with the same context.
+// SAFETY: by contract rules may be called from any thread, also concurrently, with the same context.
 unsafe impl Send for Primitive {}
 // SAFETY: as above.
 unsafe impl Sync for Primitive {}
@@ -88,16 +88,16 @@ impl Debug for Primitive {
 }
 
 impl Primitive {
-    /// A primitive of a table, whose context it takes over whatever comes of it.
+    /// A primitive from a table. It takes over the context, even if it fails.
     ///
     /// # Safety
-    /// NULL or a table whose size is what it says, with rules that keep to the contract.
+    /// NULL or a table of the size that it states, with rules that follow the contract.
     pub unsafe fn new(at: *const abi::Primitive) -> Result<Primitive> {
         const OP: &str = "apply";
         // SAFETY: by this function's contract.
         let rules = unsafe { read(OP, at)? };
         let release = Release { context: rules.context, release: rules.release };
-        // SAFETY: pointers of the table, good for the call by contract.
+        // SAFETY: pointers of the table, valid during the call by contract.
         let (name, attributes) = unsafe {
             let name = text(OP, "the primitive's name", rules.name)?;
             let at = rules.attributes.cast::<u8>();
@@ -153,15 +153,15 @@ impl Primitive {
         }
     }
 
-    /// Returns shapes and dtypes of the outputs, from the primitive's `infer`, validated.
+    /// Returns shapes and dtypes of the outputs, from the primitive's `infer`, after validation.
     ///
     /// # Errors
-    /// Those of the rule; [`Error::Value`] for results that no array can have.
+    /// Errors of the rule; [`Error::Value`] for results that arrays cannot have.
     pub fn infer(&self, inputs: &[Array]) -> Result<Results> {
         self.infer_types(inputs.iter().map(|a| tensor_type(a.shape(), a.dtype())).collect())
     }
 
-    /// Returns the same as [`Primitive::infer`], from types alone.
+    /// As [`Primitive::infer`], from types instead of arrays.
     pub fn infer_types(&self, types: Vec<TensorType>) -> Result<Results> {
         const UNSET: i32 = i32::MIN;
         let Some(rule) = self.rules.infer else { return Ok(Results::new()) };
@@ -174,7 +174,7 @@ impl Primitive {
         };
         let mut outputs = vec![blank; self.outputs()];
         let mut error = std::ptr::null_mut();
-        // SAFETY: the primitive's rule with its context, and as many types as it is told.
+        // SAFETY: the primitive's rule with its context; it gets as many types as it is told.
         let found = unsafe {
             let n = types.len() as u32;
             let code =
@@ -202,7 +202,7 @@ impl Primitive {
         let Some(print) = self.rules.print else { return String::new() };
         let mut room = vec![0u8; 256];
         for _ in 0..2 {
-            // SAFETY: the primitive's function with its context; it writes no more than there is room for.
+            // SAFETY: the primitive's function with its context; it writes no more than fits.
             let length = unsafe {
                 print(self.context(), room.as_mut_ptr().cast(), room.len() as u64) as usize
             };
@@ -215,23 +215,23 @@ impl Primitive {
         String::from_utf8_lossy(&room).into_owned()
     }
 
-    /// Notes a language of kernels that a device does not take.
+    /// Records a language of kernels that a device does not accept.
     pub fn note_missing_language(&self, language: &str) {
         lock(&self.missing_languages).insert(language.to_owned());
     }
 
-    /// The languages of kernels that no device of an evaluation had.
+    /// Returns the languages of kernels that no device of an evaluation accepted.
     pub fn missing_languages(&self) -> Vec<String> {
         lock(&self.missing_languages).iter().cloned().collect()
     }
 }
 
 attributes! {
-    /// A primitive that was applied: what stands in the graph.
+    /// A primitive applied to operands: the operation in the graph.
     #[derive(Clone)]
     pub(crate) struct Applied {
         pub primitive: Arc<Primitive>,
-        /// The operands' dtypes, whatever shapes they come in.
+        /// The operands' dtypes, for all shapes.
         pub dtypes: Arc<[Dtype]>,
     }
 }
@@ -246,7 +246,7 @@ impl Attribute for Arc<Primitive> {
                 ("print", &self.print()),
             ],
         );
-        // Contexts are compared in place.
+        // Contexts are not encoded: [`Opaque::same`] compares them.
         key.opaque(self.clone());
     }
 }

@@ -1,4 +1,4 @@
-//! Primitives by name: how those of a file are made again.
+//! Primitives by name: restores the primitives of files.
 
 use super::boundary::{guard, text};
 use super::errors::answer;
@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 use ultramarine_abi::extension::{self as abi, Restore};
 use ultramarine_abi::{self as raw, Status};
 
-/// How primitives of a name are made again.
+/// Restores primitives of a name.
 #[derive(Clone)]
 struct Provider {
     package: String,
@@ -52,11 +52,12 @@ pub(crate) fn package(name: &str) -> Option<String> {
     lock(&PROVIDERS).get(name).map(|provider| provider.package.clone())
 }
 
-/// Place for the primitive that a restoration gives.
+/// Receives the primitive that a restoration makes.
 struct Receiver(Option<Result<Primitive>>);
 
 unsafe extern "C" fn receive(receiver: *mut c_void, primitive: *const abi::Primitive) {
-    // SAFETY: the receiver that `restored` gave, while it waits; a table by contract, whose context is taken over.
+    // SAFETY: `restored` passed this receiver and waits for it; the table is valid by contract, and its context is
+    // taken over.
     unsafe {
         let made = Primitive::new(primitive);
         if let Some(receiver) = receiver.cast::<Receiver>().as_mut() {
@@ -65,10 +66,12 @@ unsafe extern "C" fn receive(receiver: *mut c_void, primitive: *const abi::Primi
     }
 }
 
-/// The operation of a primitive that a file identifies, on operands of these dtypes. `package` is the one that the file names.
+/// The operation of a primitive that a file identifies, for operands of these dtypes. `package` is the package named in
+/// the file.
 ///
 /// # Errors
-/// [`Error::Value`] where nothing provides it, or it is another one; those of the extension.
+/// [`Error::Value`] if no package provides it, or if the restored primitive is a different one; errors of the
+/// extension.
 pub(crate) fn restored(
     identity: &ForeignIdentity,
     package: &str,
@@ -85,7 +88,7 @@ pub(crate) fn restored(
     };
     let (mut receiver, mut error) = (Receiver(None), std::ptr::null_mut());
     let attributes = &identity.attributes;
-    // SAFETY: the extension's function with its context, the bytes that it is told of, and a receiver that lives.
+    // SAFETY: the extension's function with its context, the bytes of the stated length, and a receiver that is alive.
     unsafe {
         let code = (provider.restore)(
             provider.context,

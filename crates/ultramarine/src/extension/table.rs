@@ -1,4 +1,4 @@
-//! The table that extensions get.
+//! The table of functions that extensions get.
 
 use super::{apply, boundary::text, call, errors, handles, operations, provided, types};
 use crate::{fast, sync::lock};
@@ -7,7 +7,7 @@ use std::{ffi::CString, sync::Mutex};
 use ultramarine_abi::extension::{EXTENSION_MAJOR, EXTENSION_MINOR, ExtensionHost};
 use ultramarine_runtime::host_table::{parallel_for, thread_count};
 
-/// Returns the functions that Ultramarine lends to extensions: one table, which lives as long as
+/// Returns the functions that Ultramarine provides to extensions: one table, which lives as long as
 /// the process.
 pub fn host_table() -> &'static ExtensionHost {
     static TABLE: ExtensionHost = ExtensionHost {
@@ -51,7 +51,7 @@ pub fn host_table() -> &'static ExtensionHost {
     &TABLE
 }
 
-/// The preludes that were asked for, NUL-terminated.
+/// The preludes that were requested, NUL-terminated.
 static PRELUDES: Mutex<Vec<(&'static str, &'static CStr)>> = Mutex::new(Vec::new());
 
 unsafe extern "C" fn prelude(_: *mut c_void, language: *const c_char) -> *const c_char {
@@ -64,7 +64,7 @@ unsafe extern "C" fn prelude(_: *mut c_void, language: *const c_char) -> *const 
     if let Some((_, text)) = known.iter().find(|(t, _)| *t == text) {
         return text.as_ptr();
     }
-    // There are as many as there are languages.
+    // The leak is bounded, because there are only a few languages.
     let Ok(made) = CString::new(text) else { return std::ptr::null() };
     let made: &'static CStr = Box::leak(made.into_boxed_c_str());
     known.push((text, made));

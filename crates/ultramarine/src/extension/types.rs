@@ -1,4 +1,4 @@
-//! Shapes, dtypes and places as they cross the boundary.
+//! Shapes, dtypes and places in the form of the boundary to extensions.
 
 use super::boundary::{fill, guard, read, read_all, text};
 use crate::device::{Device, DeviceType};
@@ -11,7 +11,7 @@ use core::ffi::{c_char, c_void};
 use ultramarine_abi::extension::{PlaceCode, TensorType, place};
 use ultramarine_abi::{self as abi, MAX_NDIM, Status, dlpack::DLDataType};
 
-/// The contract's words for shape and dtype.
+/// Shape and dtype as a struct of the contract.
 pub(super) fn tensor_type(shape: &[usize], dtype: Dtype) -> TensorType {
     let mut sizes = [0; MAX_NDIM];
     for (to, n) in sizes.iter_mut().zip(shape) {
@@ -26,7 +26,7 @@ pub(super) fn tensor_type(shape: &[usize], dtype: Dtype) -> TensorType {
     }
 }
 
-/// A dtype that operations know.
+/// The dtype for a DLPack type that operations support.
 pub(super) fn dtype(function: &str, dl: DLDataType) -> Result<Dtype> {
     Dtype::from_dl(dl).ok_or_else(|| {
         let text = format!(
@@ -37,7 +37,7 @@ pub(super) fn dtype(function: &str, dl: DLDataType) -> Result<Dtype> {
     })
 }
 
-/// Shape and dtype, if an array may have them. `what` begins errors: "output 0", say.
+/// Shape and dtype, if an array may have them. Errors begin with `what`, for example "output 0".
 pub(super) fn validated(function: &str, what: &str, of: &TensorType) -> Result<(Shape, Dtype)> {
     let ndim = usize::try_from(of.ndim).ok().filter(|n| *n <= MAX_NDIM);
     let Some(ndim) = ndim else {
@@ -59,10 +59,10 @@ pub(super) fn validated(function: &str, what: &str, of: &TensorType) -> Result<(
     Ok((sizes, dtype(function, of.dtype).map_err(in_words)?))
 }
 
-/// Where a place code leads; `None`: wherever the operands are.
+/// The stream for a place code; `None`: the operands' own place.
 ///
 /// # Errors
-/// [`Error::Value`] for a device or a stream that is not there.
+/// [`Error::Value`] for a device or a stream that does not exist.
 pub fn stream_of(code: &PlaceCode) -> Result<Option<Stream>> {
     const OP: &str = "place";
     if code.kind == place::DEFAULT {
@@ -105,7 +105,7 @@ pub fn stream_of(code: &PlaceCode) -> Result<Option<Stream>> {
     }
 }
 
-/// Returns the code of a stream, as it crosses the boundary to an extension. [`stream_of`] is the
+/// Returns the place code of a stream, which the boundary to extensions uses. [`stream_of`] is the
 /// inverse.
 pub fn place_of(stream: Stream) -> PlaceCode {
     PlaceCode {
@@ -121,10 +121,10 @@ pub fn place_of(stream: Stream) -> PlaceCode {
     }
 }
 
-/// Enters the scope of a place; NULL and the default enter none.
+/// Enters the scope of a place; NULL and the default place enter none.
 ///
 /// # Safety
-/// `at` is NULL or points at a place whose size is what it says.
+/// `at` is NULL or points to a place of the size that it states.
 pub(super) unsafe fn enter(function: &str, at: *const PlaceCode) -> Result<Option<Scope>> {
     if at.is_null() {
         return Ok(None);

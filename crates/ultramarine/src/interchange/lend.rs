@@ -59,7 +59,7 @@ impl Array {
                 format!("Memory of {} cannot be lent. Export it by __dlpack__.", buffer.device()),
             ));
         }
-        // Copies on other devices are stale from now on.
+        // Copies of this memory on other devices are out of date from now on.
         drop(buffer.export());
         let data = if self.size() == 0 { std::ptr::null_mut() } else { value.data() };
         Ok(DLTensor {

@@ -1,9 +1,9 @@
-//! Arrays from elsewhere and for others, without a copy: [DLPack](https://dmlc.github.io/dlpack/latest/).
+//! Exchange of arrays with other libraries, without a copy: [DLPack](https://dmlc.github.io/dlpack/latest/).
 //!
 //! - [`Array::from_dlpack`](crate::Array::from_dlpack) takes a tensor of another library as an array.
 //! - [`Array::to_dlpack`](crate::Array::to_dlpack) gives an array as a tensor.
 //!
-//! Side by side, with a library that gives and takes the C struct:
+//! An example, with a library that accepts and returns the C struct:
 //!
 //! ```
 //! use ultramarine::{Array, interchange::ManagedTensor};
@@ -25,14 +25,14 @@
 //!
 //! # Who owns what
 //!
-//! An import keeps its tensor until no array, view or work that is not done needs the memory; then the
-//! tensor's deleter runs, once, on whatever thread that is, without locks of this library. An
-//! export keeps the array's memory, not the array; whoever drops it may do so on any thread.
+//! An import keeps its tensor until no array, view or unfinished work needs the memory. Then the tensor's deleter runs
+//! once, on any thread, and holds no locks of this library. An export keeps the array's memory, not the array; it can
+//! be dropped on any thread.
 //!
-//! An import is *escaped* memory: its owner may write to it at any time, and work that was not
-//! evaluated yet sees that. The same holds for an array's memory while an export of it lives.
-//! Results never lie in such memory, and no copies of it are kept on other devices. Two are as good
-//! as our own: an import that says that it was copied for us, and memory whose exports are gone.
+//! An import is *escaped* memory: its owner may write to it at any time, and unevaluated work sees these writes. The
+//! same holds for an array's memory while an export of it lives. Results are never written to escaped memory, and no
+//! copies of it are cached on other devices. Two kinds of memory are exceptions and count as the array's own: an import
+//! whose flag says that it was copied, and memory whose exports have all been dropped.
 //!
 //! ```
 //! use ultramarine::Array;

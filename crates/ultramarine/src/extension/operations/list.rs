@@ -1,4 +1,4 @@
-//! The table of operations. A row: name, number of operands, attributes with their kinds and what holds without them,
+//! The table of operations. A row lists the name, the number of operands, the attributes with their kinds and defaults,
 //! and the call.
 
 use super::Operation;
@@ -12,7 +12,7 @@ use crate::{array::Array, dtype::Dtype, ops::select::where_, scalar::Scalar};
 
 const MANY: usize = usize::MAX;
 
-/// The operations, of all tables.
+/// The operations of all tables.
 pub(super) fn operations() -> impl Iterator<Item = &'static Operation> {
     [UNARY, BINARY, REDUCE, ARG_REDUCE, SCAN, OTHERS].into_iter().flatten()
 }
@@ -30,7 +30,7 @@ macro_rules! specs {
     (@default $default:literal) => { Some($default) };
 }
 
-/// Operations that are methods of their names, of the first operand, with these arguments.
+/// Operations that are methods of the same name on the first operand, with these arguments.
 macro_rules! methods {
     ($table:ident: $operands:literal, $attributes:tt |$x:ident, $v:ident| $arguments:tt $($name:ident)*) => {
         static $table: &[Operation] = &[$(Operation {
@@ -42,7 +42,7 @@ macro_rules! methods {
     };
 }
 
-/// The other rows. Operands are `x`, attributes `v`.
+/// The remaining rows. Operands are `x`, attributes `v`.
 macro_rules! table {
     ($($name:literal $least:literal $(.. $most:expr)?, $attributes:tt |$x:ident, $v:ident| $call:expr;)*) => {
         static OTHERS: &[Operation] = &[$(Operation {
@@ -89,17 +89,17 @@ fn one(results: impl Results) -> Result<Vec<Array>> {
     results.listed()
 }
 
-/// Axes as reductions take them.
+/// Axes in the form that reductions take.
 fn axes(v: &Values<'_>) -> Option<Vec<isize>> {
     v.integers("axis")
 }
 
-/// The dtype that creation gives without one.
+/// The dtype of created arrays, if none is given.
 fn dtype(v: &Values<'_>) -> Dtype {
     v.dtype("dtype").unwrap_or(Dtype::Float32)
 }
 
-/// The first of a row's operands broadcast and converted: `full`.
+/// `full`: the first operand, broadcast and converted.
 fn full(x: &[Array], v: &Values<'_>) -> Result<Array> {
     let value = match v.dtype("dtype") {
         Some(dtype) => x[0].try_astype(dtype)?,
@@ -198,7 +198,7 @@ fn trace(x: &Array, v: &Values<'_>) -> Result<Array> {
     v.dtype("dtype").map_or(Ok(sum.clone()), |d| sum.try_astype(d))
 }
 
-/// A copy where the call's place is, else where the operand is.
+/// A copy on the call's device if it names one, else on the operand's.
 fn copy(x: &Array) -> Result<Array> {
     match crate::stream::scoped() {
         Some(stream) if stream.device != x.device() => x.copy_to(stream.device),

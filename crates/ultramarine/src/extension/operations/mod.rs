@@ -1,5 +1,5 @@
-//! Ordinary operations for extensions, by their names in `mlx.core`. `list.rs` is the table of them, of which the
-//! documentation is made as well.
+//! Ordinary operations for extensions, named as in `mlx.core`. `list.rs` has their table; the documentation is
+//! generated from it too.
 
 mod list;
 mod values;
@@ -18,7 +18,7 @@ use values::{Spec, Values};
 /// An operation of the table.
 struct Operation {
     name: &'static str,
-    /// Fewest and most operands.
+    /// Smallest and largest number of operands.
     operands: (usize, usize),
     attributes: &'static [Spec],
     run: fn(&[Array], &Values<'_>) -> Result<Vec<Array>>,
@@ -26,14 +26,14 @@ struct Operation {
 
 impl Operation {
     fn named(name: &str) -> Result<&'static Operation> {
-        // The table is short, and in no order that a program could rely on.
+        // A linear search is enough, because the table is short.
         list::operations().find(|o| o.name == name).ok_or_else(|| {
             let text = format!("There is no operation of this name{}. See the list of operations in docs/write-an-operation.md.", alike(name));
             Error::value(name, text)
         })
     }
 
-    /// Words on how many operands it has.
+    /// Text for the number of operands.
     fn count(&self) -> String {
         match self.operands {
             (a, b) if a == b => a.to_string(),
@@ -56,7 +56,7 @@ impl Operation {
     }
 }
 
-/// A name that begins alike, as a hint.
+/// Names with the same beginning, as a hint in errors.
 fn alike(name: &str) -> String {
     let start: String = name.chars().take(3).collect();
     let found = list::operations().map(|o| o.name).filter(|n| n.starts_with(&start));
@@ -83,7 +83,7 @@ pub fn operations() -> String {
 /// Calls an operation of the table.
 ///
 /// # Errors
-/// As the operation; [`Error::Value`] for a name that is none, or another number of operands than it takes.
+/// As the operation; [`Error::Value`] for an unknown name, or a wrong number of operands.
 #[cfg(test)]
 fn call(name: &str, inputs: &[Array], attributes: &[Attribute]) -> Result<Vec<Array>> {
     Operation::named(name)?.run(inputs, attributes)
@@ -110,7 +110,7 @@ pub(super) unsafe extern "C" fn operation(
             let name = operation.name;
             let inputs = arrays(name, inputs, n_inputs)?;
             let attributes = read_all(name, attributes, n_attributes, 0)?;
-            // Before anything is made.
+            // Check the room for results before any result is made.
             slice(name, "the results", results.cast_const(), n_results as u64)?;
             let _scope = enter(name, place)?;
             let found = operation.run(&inputs, &attributes)?;

@@ -1,4 +1,4 @@
-//! Attributes of operations: what an operation takes, and what came.
+//! Attributes of operations: their declarations, and the values of a call.
 
 use super::Operation;
 use crate::error::{Error, Result, bail};
@@ -13,7 +13,7 @@ pub(super) enum Kind {
     Integer,
     Flag,
     Number,
-    /// Also a single one.
+    /// A list of integers, or a single integer.
     Integers,
     Dtype,
     Text,
@@ -36,12 +36,12 @@ impl Display for Kind {
 pub(super) struct Spec {
     pub name: &'static str,
     pub kind: Kind,
-    /// Default, in words; `None`: the attribute is required.
+    /// Default, as text; `None`: the attribute is required.
     pub default: Option<&'static str>,
 }
 
 impl Spec {
-    /// For the page.
+    /// The row for the documentation page.
     pub fn markdown(&self) -> String {
         match self.default {
             None => format!("`{}` ({})", self.name, self.kind),
@@ -91,7 +91,7 @@ impl Value<'_> {
     }
 }
 
-/// The attributes of a call: of the kinds that the operation wants, and all there that must be.
+/// The attributes of a call. They have the declared kinds, and all required ones are present.
 pub(super) struct Values<'a> {
     of: &'static str,
     given: Vec<(&'static str, Value<'a>)>,
@@ -102,7 +102,7 @@ impl<'a> Values<'a> {
         let of = operation.name;
         let mut given = Vec::with_capacity(attributes.len());
         for attribute in attributes {
-            // SAFETY: the pointers of an attribute are good for the call, by contract.
+            // SAFETY: the pointers of an attribute are valid during the call, by contract.
             let (name, value) = unsafe { taken(of, attribute)? };
             let spec = operation.attributes.iter().find(|s| s.name == name);
             let Some(spec) = spec else {
@@ -132,7 +132,7 @@ impl<'a> Values<'a> {
         self.given.iter().find(|(n, _)| *n == name).map(|(_, v)| v)
     }
 
-    /// Returns the integer of a name; `None` if it was not given.
+    /// Returns the integer attribute `name`; `None` if it was not given.
     pub fn integer(&self, name: &str) -> Option<isize> {
         match self.get(name)? {
             Value::Integer(n) => Some(*n as isize),
@@ -140,12 +140,12 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// Returns the integer of a name, or `default` if it was not given.
+    /// Returns the integer attribute `name`, or `default` if it was not given.
     pub fn integer_or(&self, name: &str, default: isize) -> isize {
         self.integer(name).unwrap_or(default)
     }
 
-    /// Returns the size of a name; `None` if it was not given.
+    /// Returns the size attribute `name`; `None` if it was not given.
     ///
     /// # Errors
     /// [`Error::Value`] for a negative number.
@@ -154,12 +154,12 @@ impl<'a> Values<'a> {
         self.integer(name).map(|n| usize::try_from(n).map_err(negative)).transpose()
     }
 
-    /// Returns the flag of a name, or `default` if it was not given.
+    /// Returns the flag `name`, or `default` if it was not given.
     pub fn flag(&self, name: &str, default: bool) -> bool {
         self.integer(name).map_or(default, |n| n != 0)
     }
 
-    /// Returns the number of a name; `None` if it was not given.
+    /// Returns the number attribute `name`; `None` if it was not given.
     pub fn number(&self, name: &str) -> Option<f64> {
         match self.get(name)? {
             Value::Integer(n) => Some(*n as f64),
@@ -168,7 +168,7 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// Returns the integers of a name; `None` if they were not given.
+    /// Returns the list of integers `name`; `None` if it was not given.
     pub fn integers(&self, name: &str) -> Option<Vec<isize>> {
         match self.get(name)? {
             Value::Integer(n) => Some(vec![*n as isize]),
@@ -177,7 +177,7 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// Returns the sizes of a name, or none if they were not given.
+    /// Returns the list of sizes `name`; empty if it was not given.
     ///
     /// # Errors
     /// [`Error::Value`] for a negative number.
@@ -192,7 +192,7 @@ impl<'a> Values<'a> {
         all.iter().map(|n| usize::try_from(*n).map_err(negative)).collect()
     }
 
-    /// Returns the dtype of a name; `None` if it was not given.
+    /// Returns the dtype attribute `name`; `None` if it was not given.
     pub fn dtype(&self, name: &str) -> Option<Dtype> {
         match self.get(name)? {
             Value::Dtype(dtype) => Some(*dtype),
@@ -200,7 +200,7 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// Returns the text of a name; `None` if it was not given.
+    /// Returns the text attribute `name`; `None` if it was not given.
     pub fn text(&self, name: &str) -> Option<&str> {
         match self.get(name)? {
             Value::Text(text) => Some(text),
@@ -212,7 +212,7 @@ impl<'a> Values<'a> {
 /// Name and value of an attribute.
 ///
 /// # Safety
-/// Its pointers are NULL, or good for `'a`.
+/// Its pointers are NULL, or valid for `'a`.
 unsafe fn taken<'a>(of: &str, a: &'a Attribute) -> Result<(&'a str, Value<'a>)> {
     // SAFETY: by this function's contract.
     unsafe {
