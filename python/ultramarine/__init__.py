@@ -18,9 +18,9 @@ from ultramarine._errors import InterchangeDeviceError as InterchangeDeviceError
 from ultramarine._errors import InterchangeError as InterchangeError
 
 __version__ = _core.__version__
-# Streams are at rest before the interpreter goes. Handlers that are registered later run before this one.
+# Finish all streams before the interpreter exits. Exit handlers that are registered later run before this one.
 _atexit.register(_core._shutdown)
-# What extensions in other languages import; see docs/native-arrays.md.
+# The C API that extensions in other languages import; see docs/native-arrays.md.
 _C_API = _core._C_API
 
 e = 2.718281828459045

@@ -33,7 +33,7 @@ def main(arguments=None):
     """Runs the command; returns the exit status."""
     arguments = sys.argv[1:] if arguments is None else arguments
     if arguments[:1] == ["conform"]:
-        # Its options are the program's.
+        # The remaining options belong to the conformance program.
         return _conform(arguments[1:])
     parser = argparse.ArgumentParser(prog="python -m ultramarine", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
@@ -93,7 +93,7 @@ def _conform(arguments):
     if program is None:
         print(NO_KIT, file=sys.stderr)
         return 2
-    # The commands that it prints for a second run are then the user's.
+    # The commands that it prints for a second run should use the command that the user called.
     environment = {**os.environ, "ULTRAMARINE_CONFORM_COMMAND": "python -m ultramarine conform"}
     return subprocess.run([program, *arguments], env=environment).returncode
 
@@ -134,7 +134,7 @@ def _profile(given):
             file=sys.stderr,
         )
         return 2
-    # As for `python SCRIPT`: its arguments, and its directory before all others on the path.
+    # As `python SCRIPT` does: set the script's arguments, and put its directory first on the path.
     sys.argv = [given.script, *given.arguments]
     sys.path[0] = os.path.dirname(os.path.abspath(given.script))
     recorded = profile()
@@ -156,20 +156,21 @@ def _load(given):
     directories = [p for p in given.paths if os.path.isdir(p)]
     files = [p for p in given.paths if p not in directories]
     failed = False
-    # The report says why files are left out: the log need not.
+    # The report gives the reasons for skipped files, so the log need not.
     backends._core._show_report()
     if directories or not files:
         if directories:
             backends.set_search_paths(directories)
         backends.load_all(duplicates=given.all, probe=given.probe)
     if files and given.probe is not False:
-        # A library that crashes is reported, instead of ending this command.
+        # Probe libraries in another process, so that one that crashes is reported instead of ending
+        # this command.
         os.environ["ULTRAMARINE_BACKEND_PROBE"] = "1"
     for path in files:
         try:
             backends.load(path)
         except (OSError, RuntimeError, ValueError):
-            # The report says it.
+            # The report shows the error.
             failed = True
     return failed
 

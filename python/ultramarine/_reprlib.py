@@ -10,5 +10,5 @@ def _repr_array(self, x, level):
     return _standard(self, x, level) if isinstance(x, array.array) else self.repr_instance(x, level)
 
 
-# Subclasses and instances that exist already have it, too.
+# Setting it on the class also affects subclasses and existing instances.
 reprlib.Repr.repr_array = _repr_array

@@ -14,7 +14,7 @@ from types import SimpleNamespace as _Record
 
 from ultramarine import _core
 
-# The core calls these two by name.
+# The core calls these two functions by name.
 from ultramarine._backends.directories import package_directories as _package_directories  # noqa: F401
 from ultramarine._backends.directories import probe_command as _probe_command  # noqa: F401
 from ultramarine._backends.records import (

@@ -28,7 +28,7 @@ from setuptools.command.build_ext import build_ext
 
 import ultramarine
 
-# Older versions do not know `license` as pyproject.toml has it, nor `bdist_wheel`.
+# Older versions do not support the form of `license` in pyproject.toml, or `bdist_wheel`.
 _SETUPTOOLS = 77
 if int(setuptools.__version__.split(".")[0]) < _SETUPTOOLS:
     raise ImportError(
@@ -38,7 +38,8 @@ if int(setuptools.__version__.split(".")[0]) < _SETUPTOOLS:
 
 __all__ = ["BuildExtension", "Extension"]
 
-# The oldest CPython that this package runs with, as `Py_LIMITED_API` and as wheels have it.
+# The oldest CPython that this package supports, in the forms for `Py_LIMITED_API` and for wheel
+# tags.
 _LIMITED_API = "0x030B0000"
 _TAG = "cp311"
 
@@ -75,7 +76,7 @@ class Extension(setuptools.Extension):
     ) -> None:
         include = ultramarine.get_include()
         options["include_dirs"] = [*options.get("include_dirs", ()), include]
-        # A build that is repeated looks at them, too.
+        # List the headers as dependencies, so that a change of them triggers a rebuild.
         headers = sorted(str(h) for h in Path(include).glob("**/*.h*"))
         options["depends"] = [*options.get("depends", ()), *headers]
         if py_limited_api:

@@ -81,5 +81,5 @@ def same(got: Any, want: Any, ulps: float = 0, indices: bool = False) -> None:
         assert dtype == want.dtype.name
     eps = ulps * EPS.get(dtype, 0)
     scale = largest(want) if np.isfinite(want).any() else 1.0
-    # Functions of float64 are rounded well below float32, not always to the last bit.
+    # Functions of float64 are accurate well beyond float32, but not always to the last bit.
     assert_close(got, want, rtol=eps, atol=eps * scale, dtype=False)

@@ -199,7 +199,7 @@ DTYPES = [
     *["float32", "float64", "complex64"],
 ]
 
-# Of the array object.
+# Attributes of the array object.
 ATTRIBUTES = ["dtype", "device", "mT", "ndim", "shape", "size", "T"]
 
 _OPERATORS = "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift"

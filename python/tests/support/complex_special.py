@@ -10,10 +10,11 @@ from support.paths import ROOT
 
 TABLE = ROOT / "crates/ultramarine-conform/src/cases/complex_special.txt"
 
-# The table's positive finite numbers.
+# Positive finite numbers that stand for those in the standard's table.
 FINITE = [1.0, 2.5]
 
-# Functions as those of iz, and whether they are these times -i.
+# Functions that are computed as another function of iz; the flag tells whether the result is
+# multiplied by -i.
 TURNED = {
     "sin": ("sinh", True),
     "cos": ("cosh", False),
@@ -28,7 +29,7 @@ ANGLES = {"pi": math.pi, "pi/2": math.pi / 2, "pi/4": math.pi / 4, "3pi/4": 3 * 
 @dataclass(frozen=True)
 class Part:
     value: float
-    # Either sign is right.
+    # Both signs are correct.
     any_sign: bool = False
 
     def times(self, factor: float) -> Part:

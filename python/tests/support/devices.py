@@ -26,9 +26,10 @@ from support import harness
 from support.cpu_ops import ON_CPU
 from support.paths import TESTS
 
-# Every test below this folder is in the suite.
+# All tests below this folder belong to the suite.
 SUITE = TESTS / "ops"
-# Where tests may join it by a mark of their own. `-m ops` collects nothing else.
+# In these folders, tests can join the suite by a mark of their own. `-m ops` collects no other
+# tests.
 MARKED = (TESTS / "transforms", TESTS / "extensions", TESTS / "runtime")
 
 
@@ -69,7 +70,7 @@ class Ran:
     cpu: int
 
 
-# Counts of pytest-xdist's workers, which the controlling process has none of.
+# Counts from pytest-xdist's workers. The controlling process itself runs no tests.
 OF_WORKERS: list[Ran] = []
 
 
@@ -111,7 +112,7 @@ def put_operands(device: um.Device) -> None:
         return made
 
     harness.array = put(harness.array, lambda mx, *_: mx is um)
-    # The weights that transforms are tested with.
+    # The weights for the tests of transforms.
     um.arange = put(um.arange, lambda *_: True)
 
 
@@ -137,7 +138,8 @@ def sample(config: pytest.Config, items: list[pytest.Item]) -> None:
     second."""
     each = config.getoption("--each")
     if each > 1:
-        # The suite's folder first: which of its tests are taken does not depend on the others.
+        # Put the suite's folder first, so that the selection of its tests does not depend on other
+        # tests.
         items.sort(key=lambda item: item.path.parent != SUITE)
         always = [item.get_closest_marker("always") is not None for item in items]
         taken = [not i % each or always[i] for i in range(len(items))]

@@ -89,11 +89,11 @@ DELIBERATE: dict[str, str] = {
     "create/*/*reversed": "NumPy arrays with negative strides are read; mlx refuses them",
 }
 
-# Errors of mlx that nobody meant: words of the C++ library instead of a message. What we do
-# there is for beyond_mlx/test_wrong_calls.py.
+# Unintended errors of mlx: a message of the C++ library instead of an explanation.
+# beyond_mlx/test_wrong_calls.py tests what Ultramarine does in these cases.
 ACCIDENTS = ("std::", "_Map_base::at")
 
-# Where mlx says that it lacks something we may have it.
+# Where mlx reports that it lacks a feature, Ultramarine may have it.
 LACKS = (
     "not implemented",
     "Not implemented for",
@@ -112,7 +112,7 @@ LACKS = (
     "only supported on the GPU",
 )
 
-# Functions whose parameters differ from those that mlx documents, with the reason.
+# Functions whose parameters differ from mlx's documentation, with the reason.
 SIGNATURES: dict[str, str] = {
     "save_gguf": "metadata is None by default, as in mlx, whose documentation does not say so"
 }

@@ -10,7 +10,7 @@ import gguf
 import numpy as np
 from gguf import GGMLQuantizationType as Type
 
-# Types of blocks that the package decodes.
+# Block types that the package can decode.
 BLOCKS = [kind for kind in Type if kind in gguf.quants._type_traits and kind is not Type.BF16]
 PLAIN = {
     Type.F16: "float16", Type.BF16: "bfloat16", Type.F32: "float32", Type.F64: "float64",

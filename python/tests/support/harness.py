@@ -45,14 +45,14 @@ EPS = {
     "complex64": 2.0**-23,
 }
 
-# How far apart results may be, in units in the last place: of each dtype, or one number for all. Of 16-bit floats that
-# counts to HALVES only: both libraries compute in float32 and round once, or twice where one function is made of others.
-# (64 units are half of a bfloat16.) Who needs more says so by dtype, with the reason.
+# Allowed difference between results, in units in the last place: for each dtype, or one number for all. For 16-bit
+# floats it is limited to HALVES: both libraries compute in float32 and round once, or twice if one function is composed
+# of others. (64 units are half of a bfloat16.) A test that needs more gives a number for the dtype, and the reason.
 Units = float | dict[str, float]
 HALVES = 4
 
-# Units of two good implementations of exp, sin, ... in float32; mlx's exp of 45 is 26 off. Its functions of float64 are
-# those of float32: ops/test_accuracy.py compares ours with NumPy's.
+# Units between two good implementations of exp, sin and similar functions in float32; mlx's exp of 45 is off by 26
+# units. mlx's functions of float64 are computed in float32; ops/test_accuracy.py compares Ultramarine's with NumPy's.
 ROUNDED: Units = {
     "float16": 2,
     "bfloat16": 2,
@@ -185,7 +185,7 @@ class Layout:
     name: str
     base: Callable[[tuple[int, ...]], tuple[int, ...]]
     view: Callable[[Any, Any, tuple[int, ...]], Any]
-    # The view as text after the base, for a shape.
+    # The view as text to append to the base, as a function of the shape.
     text: Callable[[tuple[int, ...]], str] = lambda s: ""
 
 
@@ -299,7 +299,7 @@ def problem(
     if isinstance(want, (mlx.Dtype, um.Dtype)):
         same = name_of(want) == name_of(got)
     else:
-        # What is no number is unequal to itself; its text is not.
+        # NaN is not equal to itself, but its text is.
         same = type(want) is type(got) and (want == got or repr(want) == repr(got))
     return "" if same else f"{where}: {got!r}, mlx has {want!r}"
 

@@ -20,7 +20,7 @@ import numpy as np
 import ultramarine as mx
 from support.capsules import address, header
 
-# No accelerator, and no hint that there might be one.
+# Use no accelerator, and do not let the library search for one.
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 PACKAGES = {
@@ -37,7 +37,7 @@ ARRAYS = [
     *("bool_", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64"),
     *("float16", "bfloat16", "float32", "float64", "complex64"),
 ]
-# Kept, converted and exported again; not computed with.
+# Dtypes that are stored, converted and exported again, but not computed with.
 STORAGE = [
     *("float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz"),
     *("float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu"),
@@ -46,11 +46,11 @@ STORAGE = [
 ]
 DTYPES = ARRAYS + STORAGE
 BFLOAT = {"bfloat16"}
-# One to a byte, and without gaps.
+# Dtypes that are stored one to a byte in some libraries, and without gaps in others.
 PADDED = {"float6_e2m3fn", "float6_e3m2fn", "float4_e2m1fn"}
 PACKED = {"float6_e2m3fn_packed", "float6_e3m2fn_packed", "float4_e2m1fn_packed"}
 
-# How libraries refuse.
+# Errors by which libraries reject a tensor.
 THEIR_ERRORS = (BufferError, TypeError, ValueError, RuntimeError, AttributeError)
 
 LAYOUTS: dict[str, Callable[[Any], Any]] = {
@@ -76,27 +76,27 @@ class Library:
 
     name: str
     module: str
-    # How its arrays come from ours.
+    # The call that makes an array of the library from Ultramarine's.
     call: str
     take: Callable[[Any], Any]
-    # An array of its own from numbers, with our name for the dtype.
+    # Makes an array of the library from numbers, given Ultramarine's name for the dtype.
     make: Callable[[Any, str], Any]
     address: Callable[[Any], int]
     values: Callable[[Any], Any]
-    # Dtypes that it cannot give to us or take from us.
+    # Dtypes that the library cannot export to Ultramarine, or cannot import from it.
     cannot_give: frozenset[str] = frozenset()
     cannot_take: frozenset[str] = frozenset()
-    # What it makes of its dtypes and of ours, where that is not the same.
+    # Dtypes that change on the way, with the dtype that arrives.
     gives: dict[str, str] = field(default_factory=dict)
     converts: dict[str, str] = field(default_factory=dict)
-    # Layouts of ours that it refuses or copies.
+    # Layouts of Ultramarine's arrays that the library rejects or copies.
     refuses: frozenset[str] = frozenset()
     copies: frozenset[str] = frozenset()
-    # Layouts that its own arrays do not have.
+    # Layouts that the library's own arrays cannot have.
     lacks: frozenset[str] = frozenset()
-    # How it takes NumPy's memory, if it has no views of its own.
+    # Wraps NumPy's memory, for libraries without views.
     wrap: Callable[[Any], Any] | None = None
-    # Whether what it makes of our arrays can be written to.
+    # Writes to an array that the library made from Ultramarine's; None if it cannot.
     writes: Callable[[Any], None] | None = None
     ndim: int | None = None
 

@@ -12,10 +12,10 @@ from typing import Any
 
 from support.harness import FULL, um
 
-# Damaged files of a format.
+# Number of damaged files for each format.
 COUNT = 5000 if FULL else 200
 
-# Errors that a reader may raise. A panic is none of them.
+# Errors that a reader is allowed to raise. A panic is not one of them.
 ERRORS = (
     RuntimeError,
     ValueError,
@@ -27,7 +27,7 @@ ERRORS = (
     OverflowError,
 )
 
-# Numbers that sizes, counts and offsets are replaced by.
+# Numbers that replace sizes, counts and offsets.
 LIES = [
     0, 1, 2, 7, 255, 256, 65535, 2**16, 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**40, 2**48, 2**62,
     2**63 - 1, 2**63, 2**64 - 8, 2**64 - 1,
@@ -65,7 +65,7 @@ def _lie_in_text(data: bytearray, random: Random) -> None:
     number = random.choice([*LIES, old + 1, old - 1, old * 2, -old])
     text = str(number).encode()
     if random.random() < 0.5:
-        # Of the same length, so that all else stays where it is.
+        # Keep the length, so that everything else stays in place.
         text = text[: len(place[0])].rjust(len(place[0]), b"0")
     data[place.start() : place.end()] = text
     return None
@@ -180,6 +180,6 @@ def survives(
         taken = um.get_peak_memory() - before
         assert taken <= room, f"file {number} of {len(data)} bytes took {taken} bytes"
         del loaded
-    # The library goes on working.
+    # The library must still work.
     assert (um.arange(3) + 1).tolist() == [1, 2, 3]
     return outcomes

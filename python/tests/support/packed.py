@@ -12,7 +12,7 @@ from support import quantization
 from support.harness import EPS, to_numpy
 from support.quantization import SIZES
 
-# Mode, group size, bits.
+# Mode, group size and bits.
 Format = tuple[str, int, int]
 
 FORMATS: list[Format] = [
@@ -52,10 +52,10 @@ class Packed:
     words: um.array
     scales: um.array
     biases: um.array | None
-    # A number, or an array of one for each matrix.
+    # A number, or an array with one number for each matrix.
     global_scale: um.array | None = None
     value: np.ndarray = field(init=False)
-    # Sizes of the terms that make an element.
+    # Sum of the magnitudes of the terms that make an element.
     size: np.ndarray = field(init=False)
 
     def __post_init__(self) -> None:
@@ -100,8 +100,8 @@ def packed(
     return Packed(format, words, scales, None, own)
 
 
-# Units that results of products may be apart, of the terms' sum: halves are rounded once as elements of the second
-# factor (twice, of affine) and once as results; others are summed in their own dtype.
+# Allowed difference of products, in units of the sum of the terms. 16-bit floats are rounded once as elements of the
+# second factor (twice for affine) and once as results; other dtypes are summed in their own dtype.
 UNITS = {"float16": 2, "bfloat16": 2, "float32": 8, "float64": 8}
 
 

@@ -20,7 +20,7 @@ SOURCE = ROOT / "crates/ultramarine-runtime/tests/misbehaving/plugin.c"
 HEADERS = ROOT / "crates/ultramarine-abi/include"
 EXAMPLES = ROOT / "examples/backends"
 BUILT = ROOT / "target/tmp/python-backends"
-# testing/vulkan-layer, where the tests in Rust were built.
+# The library of testing/vulkan-layer, if the Rust tests were built.
 VULKAN_LAYER = ROOT / "target/checked/libultramarine_test_vulkan_layer.so"
 
 
@@ -151,11 +151,11 @@ def vulkan() -> tuple[Path, dict[str, str]] | None:
     plugin, kept = ROOT / "target/backends/vulkan/libultramarine-vulkan.so", ROOT / "target/mesa"
     if not plugin.is_file():
         return None
-    # Mesa keeps the kernels that it compiles there, and complains without a directory of the user's.
+    # Mesa caches compiled kernels there, and prints a warning if the user has no such directory.
     kept.mkdir(parents=True, exist_ok=True)
     runtime = os.environ.get("XDG_RUNTIME_DIR", str(kept))
     environment = {"XDG_RUNTIME_DIR": runtime, "MESA_SHADER_CACHE_DIR": str(kept)}
-    # llvmpipe compiles for longer than it runs.
+    # llvmpipe spends more time on compiling than on running, so switch its optimisations off.
     environment["GALLIVM_PERF"] = "nopt"
     script = f"""
         try:

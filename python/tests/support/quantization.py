@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-# Group size and bits of each mode; affine has others, too.
+# Group size and bits of each mode. The affine mode also has others.
 SIZES = {"affine": (64, 4), "mxfp4": (32, 4), "mxfp8": (32, 8), "nvfp4": (16, 4)}
 FLOATING = ["mxfp4", "mxfp8", "nvfp4"]
 GROUPS = (32, 64, 128)
@@ -20,7 +20,7 @@ BITS = (1, 2, 3, 4, 5, 6, 8)
 
 Parts = tuple[np.ndarray, np.ndarray, np.ndarray | None]
 
-# The largest E2M1 times the largest E4M3 number, and the halves between E2M1 numbers.
+# The largest E2M1 times the largest E4M3 number, and the midpoints between E2M1 numbers.
 GLOBAL = np.float32(2688)
 MIDDLES = np.array([0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5.0])
 E2M1 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6])
@@ -106,7 +106,7 @@ def _affine(w: np.ndarray, dtype: str, group: int, bits: int) -> Parts:
     missing = np.isnan(groups)
     ends = []
     for infinity, find in ((-np.inf, np.argmax), (np.inf, np.argmin)):
-        # Of zeros of both signs the first, which is the bias of 1 bit.
+        # With zeros of both signs, the first one is the bias of the 1-bit format.
         numbers = np.where(missing, wide(infinity), groups)
         ends.append(np.take_along_axis(numbers, find(numbers, -1)[..., None], -1)[..., 0])
     high, low = ends
@@ -114,7 +114,7 @@ def _affine(w: np.ndarray, dtype: str, group: int, bits: int) -> Parts:
     scale = np.where(width < wide(1e-7), wide(1e-7), width)
     bias = low
     if bits > 1:
-        # From the end of the larger size, an integer of steps from zero.
+        # Begin at the end of larger magnitude, an integer number of steps from zero.
         below = np.abs(low) > np.abs(high)
         scale = np.where(below, scale, -scale)
         edge = np.where(below, low, high)
@@ -142,7 +142,7 @@ def _floating(
         exponent = np.where(scale == 0, 0, exponent - (mantissa == 0.5))
         exponent = np.maximum(exponent, -127)
         finite = np.isfinite(scale)
-        # What has no scale is divided by 0.
+        # A group without a scale is divided by 0.
         none = 128 if single == "float32" else 0
         codes = np.where(finite, exponent + 127, none).astype(np.uint8)
         divisor = rounded(np.where(finite, np.exp2(exponent.astype(np.float64)), 0.0), single)
@@ -152,7 +152,7 @@ def _floating(
         return pack(to_fp8(x), 8), codes, None
     size = np.abs(x)
     near = (size[..., None] > MIDDLES).sum(-1)
-    # There is no -0; infinities come of a scale that is 0.
+    # There is no -0. Infinities arise from a scale of 0.
     near = np.where(np.isinf(x), 0, near)
     return pack(np.where((x < 0) & (near > 0), near + 8, near), 4), codes, None
 

@@ -43,7 +43,7 @@ def bits(arrays: Any) -> list[bytes]:
 
 
 def repeated() -> int:
-    # A worker counts what it did a moment after the arrays are there.
+    # A worker updates its counters shortly after the arrays are evaluated.
     mx.synchronize()
     return mx.backends.stats().repeated
 

@@ -68,12 +68,12 @@ def test_deliberate_differences_are_found_by_module() -> None:
 @pytest.mark.parametrize(
     "dtype, ulps, far, near",
     [
-        # No number of units makes half of a value pass.
+        # A difference of half of the value must not pass, whatever the units.
         ("bfloat16", 64, 1.0625, 1.03125),
         ("float16", 2048, 1.005, 1.003),
         ("float16", ROUNDED, 1.003, 1.0019),
         ("bfloat16", by_dtype(4, bfloat16=16), 1.2, 1.1),
-        # Units of float64 are its own, unless the row says that mlx computes in float32.
+        # float64 uses its own units, unless the row says that mlx computes in float32.
         ("float64", 64, 1 + 2.0**-45, 1 + 2.0**-47),
         ("float64", ROUNDED, 1 + 2.0**-16, 1 + 2.0**-18),
         ("float32", ROUNDED, 1 + 2.0**-16, 1 + 2.0**-18),

@@ -2,7 +2,7 @@
 
 import os
 
-# The group of entry points by which packages declare directories with backends.
+# The entry point group in which packages declare directories with backends.
 _GROUP = "ultramarine.backends"
 
 
@@ -13,8 +13,8 @@ def package_directories():
     """
     from importlib.metadata import distributions
 
-    # All distributions, not the first of each name: in a package's source directory the metadata that its build left
-    # there comes before those of the installed package, and has no library.
+    # Look at all distributions, not only at the first of each name. In a package's source directory, leftover build
+    # metadata comes before the installed package's metadata, and contains no library.
     points = {}
     try:
         for distribution in distributions():
@@ -54,7 +54,7 @@ def _directories(module):
     """The directories of a package's or module's backends, found without running any of it."""
     from importlib.util import find_spec
 
-    # A dotted name would import what stands before the dot.
+    # Looking up a dotted name would import the packages before the dot.
     top, *rest = module.split(".")
     spec = find_spec(top)
     if spec is None:

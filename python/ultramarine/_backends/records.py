@@ -164,7 +164,7 @@ class OpCounts(list):
         if not rows:
             return "no operation has run yet"
         widths = [max(map(len, column)) for column in zip(titles, *rows)]
-        # Names to the left, numbers to the right.
+        # Align names to the left, numbers to the right.
         lines = [
             "  ".join(f"{c:{'<' if i < 3 else '>'}{w}}" for i, (c, w) in enumerate(zip(r, widths)))
             for r in [titles, *rows]

@@ -11,7 +11,8 @@ from ultramarine import Dtype, array
 Number: TypeAlias = "bool | int | float | complex"
 DeviceLike: TypeAlias = "mx.Device | mx.DeviceType"
 
-# The names that the standard knows, by kind. complex128 does not exist here.
+# The names that the standard defines, by kind. complex128 is missing because Ultramarine does not
+# have it.
 NAMES: dict[str, tuple[str, ...]] = {
     "bool": ("bool",),
     "signed integer": ("int8", "int16", "int32", "int64"),
@@ -20,13 +21,13 @@ NAMES: dict[str, tuple[str, ...]] = {
     "complex floating": ("complex64",),
 }
 
-# What has more than one of these kinds.
+# Kinds that are unions of the kinds above.
 UNIONS: dict[str, tuple[str, ...]] = {
     "integral": ("signed integer", "unsigned integer"),
     "numeric": ("signed integer", "unsigned integer", "real floating", "complex floating"),
 }
 
-# Kinds that functions ask for, and how errors call them.
+# Kinds that functions require, and their names in errors.
 REAL = ("signed integer", "unsigned integer", "real floating")
 NUMERIC = UNIONS["numeric"]
 INTEGRAL = UNIONS["integral"]
@@ -47,7 +48,7 @@ def by_name(name: str) -> Dtype:
 
 
 _KINDS: dict[Dtype, str] = {by_name(n): kind for kind, names in NAMES.items() for n in names}
-# Beyond the standard, and of a kind that it has.
+# These dtypes are not in the standard, but belong to one of its kinds.
 _KINDS[mx.float16] = _KINDS[mx.bfloat16] = "real floating"
 
 

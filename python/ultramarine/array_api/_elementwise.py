@@ -67,9 +67,10 @@ def _expm1(x: array) -> array:
     half = mx.sin(0.5 * b)
     exact = mx.expm1(a)
     out = exact * mx.cos(b) - 2.0 * half * half + 1j * (mx.exp(a) * mx.sin(b))
-    # Of real numbers, the difference leaves the sign of b as it is.
+    # For real numbers, the difference keeps the sign of b.
     out = mx.where(b == 0, x - (a - exact), out)
-    # A product with 1j makes NaN of infinities, and drops signs of zeros: there the exponential has the standard's values.
+    # A product with 1j turns infinities into NaN and drops signs of zeros; use the exponential there, which has the
+    # standard's values.
     ordinary = mx.isfinite(x) & mx.isfinite(out) & (x != 0)
     return mx.where(ordinary, out, mx.exp(x) - 1.0)
 
@@ -79,7 +80,7 @@ def _sign(x: array) -> array:
     return mx.where(mx.isnan(x), x, out) if kind_of(x.dtype) in REAL_FLOATING else out
 
 
-# Of the bits of a float: which integer has as many.
+# Integer dtype for the bits of a float, by the float's size in bytes.
 _BITS = {2: mx.int16, 4: mx.int32, 8: mx.int64}
 
 
@@ -95,7 +96,7 @@ def _copysign(x1: array, x2: array) -> array:
 def _hypot(x1: array, x2: array) -> array:
     a, b = mx.abs(x1), mx.abs(x2)
     large, small = mx.maximum(a, b), mx.minimum(a, b)
-    # Divided by the larger one, so that squares do not overflow; nothing is to be divided by 0.
+    # Divide by the larger part so that squares do not overflow, but never divide by 0.
     plain = mx.logical_or(large == 0, mx.isinf(large))
     ratio = small / mx.where(plain, mx.ones_like(large), large)
     ratio = mx.where(plain, mx.zeros_like(ratio), ratio)

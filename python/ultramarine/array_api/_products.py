@@ -20,7 +20,7 @@ def matmul(x1: array, x2: array, /) -> array:
         raise ValueError("[matmul] Expected at least one dimension. Use multiply for scalars.")
     if kind_of(a.dtype) in FLOATING:
         return mx.matmul(a, b)
-    # The core multiplies matrices of floats only, as MLX does: one fused sum instead.
+    # The core multiplies only matrices of floats, as MLX does. Integers use one fused sum instead.
     row, column = a.ndim == 1, b.ndim == 1
     a = a.reshape(1, -1) if row else a
     b = b.reshape(-1, 1) if column else b

@@ -23,7 +23,7 @@ from ._dtypes import (
 )
 from ._manipulation import flip
 
-# Not in the stubs, which are of what is public.
+# Imported dynamically, because the stubs contain only public names.
 _core: Any = import_module("ultramarine._core")
 
 
@@ -54,7 +54,7 @@ def argsort(x: array, /, *, axis: int = -1, descending: bool = False, stable: bo
     n = x.shape[axis]
     if not descending:
         return index(mx.argsort(x, axis), n)
-    # From the end, so that equal elements keep their order.
+    # Sort from the end, so that equal elements keep their order.
     order = index(mx.argsort(flip(x, axis=axis), axis), n)
     return flip(mx.array(n - 1, order.dtype) - order, axis=axis)
 

@@ -74,7 +74,7 @@ def mean(x: array, /, *, axis: Axis = None, keepdims: bool = False) -> array:
     out = _reduce("mean", mx.mean, check("mean", x, FLOATING), axis, keepdims)
     if kind_of(x.dtype) in REAL_FLOATING:
         return out
-    # Complex division spreads NaN to both parts.
+    # A complex division would spread NaN to both parts, so reduce each part on its own.
     halves = [_reduce("mean", mx.mean, part(x), axis, keepdims) for part in (mx.real, mx.imag)]
     exact = mx.stop_gradient(mx.stack(halves, -1).view(x.dtype).squeeze(-1))
     return mx.where(mx.isfinite(out), out, exact)
@@ -83,7 +83,8 @@ def mean(x: array, /, *, axis: Axis = None, keepdims: bool = False) -> array:
 def _total(
     name: str, core: Callable[..., array], x: array, axis: Axis, dtype: Dtype | None, keepdims: bool
 ) -> array:
-    # The standard asks for numbers; a bool counts as 0 or 1, as everywhere.
+    # The standard requires numbers. A bool is accepted too, and counts as 0 or 1, as in the core's
+    # functions.
     check(name, x, (*NUMERIC, "bool"))
     return _reduce(name, core, x.astype(dtype or _sum_dtype(x.dtype)), axis, keepdims)
 

@@ -267,7 +267,7 @@ def qr(x: array, /, *, mode: Literal["reduced", "complete"] = "reduced") -> QRRe
     q, r = _core().qr(x)
     rows, columns = x.shape[-2:]
     if mode == "complete" and rows > columns:
-        # The other columns: those of an orthonormal basis that has the first ones in it.
+        # Take the remaining columns from an orthonormal basis that also spans the first ones.
         u = svd(q, full_matrices=True).U[..., columns:]
         q = mx.concatenate([q, u], -1)
         r = mx.concatenate([r, mx.zeros((*x.shape[:-2], rows - columns, columns), r.dtype)], -2)

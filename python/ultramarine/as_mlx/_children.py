@@ -17,7 +17,7 @@ _SPAWN = "multiprocessing.spawn"
 _FORKSERVER = "multiprocessing.forkserver"
 
 
-# Default device that the program was started with; "" for none.
+# Default device with which the program was started; "" if none was given.
 _device = ""
 
 
@@ -44,7 +44,7 @@ class _InChild:
     """Installs the names in the process that unpickles it."""
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
-        # The item is unpickled before the parent's search path is set, and ultramarine may be found by that.
+        # The item is unpickled before the parent's search path is set, but ultramarine may be found only on that path.
         source = f"import sys; sys.path[:] = {sys.path!r}; import ultramarine.as_mlx"
         if _device:
             source += f"; from {__name__} import set_device; set_device({_device!r})"
@@ -66,7 +66,8 @@ def _spawn(module: Any) -> None:
 
 
 def _forkserver(module: Any) -> None:
-    # In place of the main module, which the server would import without the names; each child imports it anyway.
+    # Preload this module instead of the main module, which the server would import without the MLX names. Each child
+    # imports the main module anyway.
     module.set_forkserver_preload(["ultramarine.as_mlx"])
 
 

@@ -88,9 +88,10 @@ class Finder:
     def find_distributions(self, context: DistributionFinder.Context) -> Iterator[Distribution]:
         """Finds the distribution `mlx`, for `importlib.metadata`."""
         named = context.name is None or context.name.lower() == "mlx"
-        # A search in other folders than Python's own has nothing to do with this process.
+        # A search in folders other than Python's own path does not concern this process.
         if named and list(context.path) == sys.path:
-            # importlib.metadata takes longer to import than all of this, and whoever asks has it.
+            # Import it only here: importlib.metadata takes longer to import than this whole
+            # package, and callers of this method have imported it already.
             from ultramarine.as_mlx._metadata import MlxDistribution
 
             yield MlxDistribution(self.version)

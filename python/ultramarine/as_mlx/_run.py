@@ -27,7 +27,7 @@ status. Options of `python` stand before `-m ultramarine.as_mlx`.
 
 DEVICE is the default device, cpu if not given: gpu, or gpu:1. `python -m ultramarine backends` lists devices."""
 
-# A program: its code, and its module `__main__`.
+# A loaded program: its code, and its module `__main__`.
 Loaded = tuple[CodeType, ModuleType]
 
 
@@ -47,7 +47,7 @@ def main() -> None:
         if not first[2:] and not rest:
             _fail(f"{USAGE}\nArgument expected for the {first} option", 2)
         value = first[2:] or rest.pop(0)
-        # Until a module is found, this is what `python -m` has there, too.
+        # `python -m` sets the same sys.argv until a module is found.
         sys.argv[:] = [first[:2], *rest]
         load = (lambda: _module(value)) if first[:2] == "-m" else (lambda: _code(value))
     elif first.startswith("-") and first != "-":
@@ -57,7 +57,7 @@ def main() -> None:
         load = _standard_input if first == "-" else lambda: _program(first)
     try:
         code, module = load()
-        # The module of `python -m` itself stays alive: its functions run.
+        # The module of `python -m` itself stays alive, because its functions are still running.
         module.__dict__["__builtins__"] = builtins
         sys.modules["__main__"] = module
         exec(code, module.__dict__)

@@ -106,7 +106,7 @@ class Group:
         return _wrapped(self._group.split(color, key))
 
 
-# Groups of all processes.
+# The groups of all processes.
 _worlds = []
 
 
@@ -403,7 +403,7 @@ def recv_like(x, src, *, group=None, stream=None):
 def _collective(function, x, group, stream):
     group = _group(function, group, stream)
     if group.size() == 1 and isinstance(x, _core.array):
-        # An array of its own.
+        # Make a new array, so that the caller's array is not returned.
         x = _core.squeeze(x, (), stream=stream)
     return group.collective(function, _operand(x, stream), stream)
 

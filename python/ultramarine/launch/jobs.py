@@ -15,11 +15,11 @@ from . import rank
 from .options import LaunchError, Options, is_this_host
 from .rank import GRACE, Rank, how, say
 
-# Seconds that mpirun has to end a job of which a rank has failed.
+# Seconds that mpirun gets to end a job after one of its ranks has failed.
 _PATIENCE = 2.0
-# A report of rank.py.
+# Matches a failure report of rank.py.
 _FAILED = re.compile(rb"ultramarine\.launch: rank \d+.* failed: .*\b(signal|status) (\d+)")
-# The port at which mlx.launch has rank 0 listen.
+# The port on which rank 0 listens under mlx.launch.
 _PORT = 12345
 
 
@@ -40,7 +40,7 @@ def run(options: Options) -> int:
 
 def environment(options: Options) -> dict[str, str]:
     """Variables that all ranks get beside those that they inherit."""
-    # Lines appear when they are printed, although they go through a pipe.
+    # Print lines at once, although the output goes through a pipe.
     return {"PYTHONUNBUFFERED": "1", **options.environment}
 
 
@@ -78,14 +78,14 @@ def mpi_command(options: Options, flavour: str) -> list[str]:
     variables = environment(options)
     slots = ",".join(f"{host}:{per_host}" for host in options.hosts)
     if flavour == "openmpi":
-        # By default each rank is bound to a core, and its threads with it.
+        # By default, mpirun binds each rank, with all its threads, to one core.
         command = [options.mpirun, "-q", "-n", size, "--oversubscribe", "--bind-to", "none"]
         if os.geteuid() == 0:
             command.append("--allow-run-as-root")
         if not options.is_local:
             command += ["--host", slots]
         elif not (shutil.which("ssh") or shutil.which("rsh")):
-            # Open MPI 4 looks for them also where it does not need them.
+            # Open MPI 4 searches for remote launchers even if it does not need them.
             command += ["--mca", "plm", "isolated"]
         if options.cwd:
             command += ["-wdir", options.cwd]
@@ -100,7 +100,7 @@ def mpi_command(options: Options, flavour: str) -> list[str]:
         for name, value in variables.items():
             command += ["-genv", name, value]
     prefix = [] if options.prefix else ["--no-prefix"]
-    # The interpreter of the ranks may be another; this file wants none in particular.
+    # The ranks may use another interpreter; rank.py runs with any version.
     wrapper = [sys.executable, os.path.abspath(rank.__file__), *prefix, "--"]
     return [*command, *options.mpi_arguments, *wrapper, *options.command]
 
@@ -117,7 +117,7 @@ class Report(rank.Lines):
             self.status = 128 + number if found[1] == b"signal" else number
 
 
-# Variables of batch systems, whose own means mpirun starts ranks by.
+# Variables of batch systems. Under these, mpirun starts ranks by the batch system's own means.
 _BATCH = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "LOADL_STEP_ID")
 
 
@@ -179,14 +179,14 @@ def by_mpirun(options: Options) -> int:
 
     def forward(number: int, _frame: FrameType | None) -> None:
         stopped.append(number)
-        # An interrupt from the keyboard reaches mpirun by itself; a second one would have it leave its ranks.
+        # An interrupt from the keyboard reaches mpirun directly. A second one would make it abandon its ranks.
         process.send_signal(signal.SIGTERM)
 
     before = [signal.signal(number, forward) for number in (signal.SIGTERM, signal.SIGINT)]
     try:
         failed = None
         while process.poll() is None:
-            # For MPICH's a rank's status is no reason to end the others.
+            # MPICH's mpirun does not end the other ranks because of one rank's status.
             if report.status and failed is None:
                 failed = time.monotonic()
             waited = 0.0 if failed is None else time.monotonic() - failed
@@ -203,7 +203,7 @@ def by_mpirun(options: Options) -> int:
     if report.status:
         return report.status
     if stopped:
-        # MPICH's ends with 0 where its ranks do.
+        # MPICH's mpirun returns 0 if its ranks ended with 0.
         return status or 128 + stopped[0]
     if status:
         say(f"the job failed: mpirun ended with status {status}")
@@ -286,7 +286,7 @@ def ssh_command(options: Options, host: str, variables: dict[str, str]) -> list[
     with open(rank.__file__, encoding="utf-8") as file:
         source = file.read()
     prefix = [] if options.prefix else ["--no-prefix"]
-    # The connection's end is the rank's: nothing is left behind when this process dies.
+    # When the connection ends, the rank ends too, so no rank is left behind if this process dies.
     wrapper = ["-c", source, "--quiet", "--ends-with-input", *prefix, "--", *options.command]
     python = options.command[0] if _is_python(options.command[0]) else "python3"
     settings = [f"{name}={value}" for name, value in variables.items()]
@@ -311,7 +311,7 @@ def start(options: Options, number: int) -> Rank:
         everything = {**os.environ, **variables}
         return Rank(options.command, number, options.prefix, everything, options.cwd, stdin)
     command = ssh_command(options, host, variables)
-    # The rank there marks its lines itself.
+    # The remote rank.py prefixes its lines itself.
     return Rank(command, number, prefix=False, stdin=subprocess.PIPE)
 
 
@@ -374,7 +374,7 @@ def watch(options: Options, ranks: list[Rank], stopped: list[int]) -> int:
 def _remote(options: Options, status: int) -> str:
     """Meaning that the status of a rank on another host may have."""
     if status == 255:
-        # ssh's own.
+        # The exit status of ssh itself.
         return " (the connection failed)"
     if status == 127:
         program = options.command[0]

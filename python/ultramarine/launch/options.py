@@ -106,7 +106,7 @@ def _variable(text: str) -> tuple[str, str]:
 
 def _hosts(text: str) -> list[str]:
     names = [name.strip() for name in text.split(",")]
-    # ssh would take it for an option.
+    # ssh would interpret such a name as an option.
     if not all(names) or any(name.startswith("-") for name in names):
         raise argparse.ArgumentTypeError(
             f"{text!r} is not a list of hosts. Pass names separated by commas"

@@ -15,9 +15,10 @@ import threading
 from types import FrameType
 from typing import IO
 
-# Variables in which launchers give a process its rank, and the number of all.
+# Environment variables in which launchers give a process its rank, and those for the number of
+# processes.
 RANKS = ("MLX_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK")
-# Seconds that a program has to end by itself.
+# Seconds that a program gets to end by itself.
 GRACE = 5.0
 
 _LINE = re.compile(rb"[^\n\r]*(?:\r\n|\n|\r)")
@@ -43,7 +44,7 @@ class Lines:
             rest += piece
             end = 0
             for line in _LINE.finditer(rest):
-                # A carriage return at the end may be the first half of a line's end.
+                # A carriage return at the end may be the first half of a line ending.
                 if line.group().endswith(b"\r") and line.end() == len(rest):
                     break
                 self._write(line.group())
@@ -57,14 +58,14 @@ class Lines:
             try:
                 write(self.into, self.mark + line)
             except OSError:
-                # The output has no reader: the program goes on.
+                # Nothing reads the output; the program continues.
                 pass
 
 
 def signal_at_parents_end(number: int) -> None:
     """Has Linux send this process a signal when its parent ends, which may be killed and end nothing itself."""
     try:
-        # PR_SET_PDEATHSIG
+        # prctl option PR_SET_PDEATHSIG
         ctypes.CDLL(None).prctl(1, int(number), 0, 0, 0)
     except (AttributeError, OSError):
         pass
@@ -104,7 +105,7 @@ class Rank:
         """
         self.rank = rank
         pipe = subprocess.PIPE if prefix else None
-        # MPICH's processes talk to their launcher by an open file.
+        # MPICH's processes communicate with their launcher through an inherited open file.
         self.process = subprocess.Popen(
             command,
             stdin=stdin,
@@ -239,7 +240,7 @@ def main(arguments: list[str] | None = None) -> int:
 
         threading.Thread(target=watch, daemon=True).start()
     status = running.wait()
-    # One that was told to end did not fail.
+    # A process that was told to end did not fail.
     if status and not ended and not options.quiet:
         host = f" on {options.host}" if options.host else ""
         say(f"rank {rank}{host} failed: {how(status)}; the other ranks are ended")

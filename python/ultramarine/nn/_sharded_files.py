@@ -20,13 +20,13 @@ from ultramarine.nn.layers._sharding import Axis, Predicate, Segments, segment_s
 
 INDEX = ".safetensors.index.json"
 
-# Dtypes that are communicated and read: all but the storage dtypes.
+# Dtypes that can be communicated and read: all except the storage dtypes.
 _DTYPES = {
     *(mx.bool_, mx.uint8, mx.uint16, mx.uint32, mx.uint64, mx.int8, mx.int16, mx.int32, mx.int64),
     *(mx.float16, mx.bfloat16, mx.float32, mx.float64, mx.complex64),
 }
 
-# Names that `FileSet` makes: no other file is ever removed.
+# Matches the names that `FileSet` makes. No other file is ever removed.
 _OURS = re.compile(r".+-[0-9a-f]{8}(-\d{5}-of-\d{5}\.safetensors|\.safetensors\.index\.json)")
 
 
@@ -162,7 +162,8 @@ class FileSet:
         self.name, self.folder, self.stem, self.group = name, folder, stem, group
         self.arrays = dict(sorted(arrays.items()))
         everyone = agree(name, group, lambda: self._described(sharding))
-        # Of this save alone: files of an earlier one stay until the index names these.
+        # Unique for this save: files of an earlier save stay until the index refers to the new
+        # ones.
         self.id: str = everyone[0]["id"]
         self.plans = agree_on_plans(name, [described["arrays"] for described in everyone])
         self.files = self._files(max_file_bytes)
@@ -212,7 +213,7 @@ class FileSet:
                 room -= plan.nbytes
             files.append(packed)
         if not any(files):
-            # An index of nothing names no file.
+            # Write one empty file, because an index without arrays would name no file.
             files[0].append([])
         return files
 
@@ -239,7 +240,7 @@ class FileSet:
                 try:
                     mx.save_safetensors(os.path.join(self.folder, names[turn]), whole, metadata)
                 except Exception as error:
-                    # The others wait for this process's parts.
+                    # The other processes still wait for this process's parts, so continue.
                     failure.append(error)
 
         def outcome() -> None:
@@ -312,7 +313,7 @@ def agree_on_plans(name: str, everyone: list[dict[str, Any]]) -> list[Plan]:
     for path, (dtype, itemsize, shape, axis) in sorted(everyone[0].items()):
         shapes = [tuple(other[path][2]) for other in everyone]
         for rank, other in enumerate(everyone):
-            # All but the length of the axis that is split.
+            # The shape without the length of the split axis.
             same = [n for i, n in enumerate(shape) if axis is None or i != axis[0]]
             own = [n for i, n in enumerate(other[path][2]) if axis is None or i != axis[0]]
             if [other[path][0], other[path][3], own] != [dtype, axis, same]:

@@ -28,10 +28,10 @@ from ultramarine.utils import tree_flatten, tree_unflatten
 
 __all__ = ["load_checkpoint", "load_sharded", "save_checkpoint", "save_sharded"]
 
-# Bytes of a file at most, as Hugging Face's.
+# Largest number of bytes of a file, the same as Hugging Face's.
 _MOST = 5 << 30
 
-# Before the state of one of several optimizers.
+# Prefix of the state of one of several optimizers.
 _STATES = re.compile(r"(states\.\d+\.)*")
 
 
@@ -193,7 +193,8 @@ def save_checkpoint(
         before = referenced(index)
         more = {}
         if optimizer is not None:
-            # Named by the model's index, which is replaced last: both are of one save.
+            # The model's index names this file and is replaced last, so both belong to the same
+            # save.
             more["optimizer"] = f"optimizer-{sets[1].id}{INDEX}"
             write_index(os.path.join(folder, more["optimizer"]), sets[1].index(metadata))
         write_index(index, sets[0].index({**metadata, **more}))
@@ -296,7 +297,7 @@ class _Layout:
                         f"[{name}] {own} is split twice, by its layer and by fully_shard or shard_inplace. Use one of them."
                     )
                 self.axes[own] = axis
-        # Inner ones first.
+        # Inner wrappers first.
         self.wrappers.sort(key=len, reverse=True)
         self.by_saved = {self.saved(path): path for path in self.current}
 

@@ -27,7 +27,7 @@ __all__ = [
 
 Reduction = Literal["none", "mean", "sum"]
 
-# Dtypes whose cross entropy the fused operation computes to the accuracy of the dtype.
+# Dtypes for which the fused cross entropy is as accurate as the dtype itself.
 _FUSED_CROSS_ENTROPY = (mx.float32, mx.float16, mx.bfloat16)
 
 
@@ -125,8 +125,8 @@ def cross_entropy(
         loss = mx.fast.cross_entropy(logits, targets).astype(dtype)
         return _reduce(_weighted(loss, weights), reduction)
 
-    # Small numbers lose less where the difference is taken. It also is what probabilities that
-    # do not sum to 1 are multiplied with.
+    # Subtract the maximum first, because differences of small numbers lose less precision.
+    # Probabilities that do not sum to 1 are also multiplied by these differences.
     logits = logits - mx.stop_gradient(mx.max(logits, axis=axis, keepdims=True))
     score = mx.sum(logits * targets, axis=axis) if probabilities else _pick(logits, targets, axis)
     if label_smoothing > 0:

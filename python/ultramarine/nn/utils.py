@@ -79,7 +79,8 @@ def _with_parameters(module: Module, fn: Callable[..., Any]) -> Callable[..., An
         try:
             return fn(*args, **kwargs)
         finally:
-            # From the last to the first: a module in two places had its first value before the first.
+            # Restore from the last to the first: if a module occurs twice, its original value is the one that was saved
+            # first.
             for node, key, before, after in reversed(replaced):
                 if _item(node, key) is after:
                     node[key] = before
@@ -191,7 +192,7 @@ def clip_grad_norm_sharded(
         array(5, dtype=float32)
     """
     group = mx.distributed.init() if group is None else group
-    # In float32, since squares of float16 overflow from 256 on.
+    # Compute in float32, because squares of float16 overflow from 256 on.
     squares = tree_reduce(
         lambda total, x: total + x.astype(mx.float32).square().sum(), gradients, mx.array(0.0)
     )

@@ -45,7 +45,7 @@ class Optimizer:
         {'weight': array([0.5, 2.5], dtype=float32)}
     """
 
-    # Results of `_once` while gradients are applied.
+    # Results of `_once`, kept while gradients are applied.
     _shared: dict[Any, mx.array] | None = None
 
     def __init__(self, schedulers: dict[str, Callable[[mx.array], Any]] | None = None) -> None:

@@ -103,7 +103,7 @@ class MultiOptimizer(Optimizer):
         updated: dict[str, Any] = {}
         for optimizer, part in zip(self.optimizers, self._split_dictionary(gradients)):
             tree_flatten(optimizer.apply_gradients(part, parameters), destination=updated)
-        # The path of a tree that is one leaf is None here, and empty there.
+        # If the tree is a single leaf, its path is None here and empty in `updated`.
         return tree_map_with_path(lambda path, _: updated[path or ""], gradients)
 
     @property

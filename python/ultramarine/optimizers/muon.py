@@ -10,8 +10,8 @@ from ultramarine.optimizers.base import Optimizer
 
 __all__ = ["Muon"]
 
-# Coefficients of the odd polynomial a x + b x^3 + c x^5 that a step of the iteration applies to the singular
-# values. Their slope at zero is as steep as convergence into about [0.7, 1.2] admits.
+# Coefficients of the odd polynomial a x + b x^3 + c x^5, which each iteration applies to the singular values. The slope
+# at zero is the steepest that still converges into about [0.7, 1.2].
 _A, _B, _C = 3.4445, -4.7750, 2.0315
 
 

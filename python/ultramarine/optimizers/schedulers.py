@@ -16,7 +16,8 @@ __all__ = [
     "step_decay",
 ]
 
-# A schedule takes a step, an array or an integer, and returns an array or a number.
+# A schedule is a function of the step, which may be an array or an integer. It returns an array or
+# a number.
 Schedule = Callable[[Any], Any]
 
 

@@ -51,7 +51,7 @@ class FullyShardedModule(Module):
         parameters = _own_parameters(module)
         for path, x in parameters:
             _check_parameter(path, x, self._group.size())
-        # An ordinary attribute: as an item, the list would be part of the module's state.
+        # Set as an ordinary attribute: as an item, the list would be part of the module's state.
         object.__setattr__(self, "_paths", [path for path, _ in parameters])
         parts = [(path, shard(x, 0, 1, self._group)) for path, x in parameters]
         self.module = module

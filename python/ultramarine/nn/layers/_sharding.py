@@ -9,10 +9,11 @@ import ultramarine as mx
 from ultramarine.nn.layers.base import Module
 from ultramarine.utils import tree_flatten, tree_map_with_path
 
-# Number of parts of the same size, or where parts after the first begin: as indices, or as fractions of the axis.
+# Segments of an axis: the number of equal segments, or the starts of all segments after the first, as indices or as
+# fractions of the axis.
 Segments = int | Sequence[int | float]
 
-# The axis of a parameter that is split, maybe with its segments; None if each process has all of it.
+# The axis along which a parameter is split, optionally with its segments. None if each process has the whole parameter.
 Axis = int | tuple[int, Segments] | None
 Predicate = Callable[[str, mx.array], Axis]
 
@@ -111,13 +112,13 @@ def note_sharding(
     """Notes how parameters of a module are split, for checkpoints; returns the axes by path."""
     leaves = [(path, x) for path, x in tree_flatten(parameters) if isinstance(x, mx.array)]
     axes = {path: predicate(path, x) for path, x in leaves}
-    # An ordinary attribute: as an item it would be part of the module's state.
+    # Set as an ordinary attribute: as an item it would be part of the module's state.
     known = (group.size(), {path: axis for path, axis in axes.items() if axis is not None})
     object.__setattr__(module, NOTE, known)
     return axes
 
 
-# Attribute with the number of processes, and the axes of those parameters of the module that are split over them.
+# Name of the attribute that holds the number of processes and the axes of the module's split parameters.
 NOTE = "_split_over"
 
 

@@ -37,7 +37,7 @@ __all__ = [
     "tanh",
 ]
 
-# Functions below call what is compiled: unlike its result they can be copied and pickled.
+# The functions below call compiled functions instead of being them, so that they can be copied and pickled.
 _compiled = partial(mx.compile, shapeless=True)
 
 
@@ -178,7 +178,7 @@ def elu(x: mx.array, alpha: float = 1.0) -> mx.array:
 
 
 def _elu_of(x: mx.array, alpha: float) -> mx.array:
-    # The exponential gets no positive numbers: infinity times 0 would be a gradient of NaN.
+    # Keep positive numbers out of the exponential: infinity times 0 would make the gradient NaN.
     positive = mx.greater(x, 0)
     return mx.where(positive, x, alpha * mx.expm1(mx.where(positive, 0, x)))
 
@@ -563,6 +563,6 @@ def log_softmax(x: mx.array, axis: int = -1) -> mx.array:
 
 @_compiled
 def _log_softmax(x: mx.array, axis: int) -> mx.array:
-    # Differences to the maximum are exact enough in 16 bits, where logsumexp(x) itself may be large.
+    # In 16 bits, differences to the maximum are exact enough, while logsumexp(x) itself may be too large.
     x = x - mx.stop_gradient(mx.max(x, axis=axis, keepdims=True))
     return x - mx.logsumexp(x, axis=axis, keepdims=True)

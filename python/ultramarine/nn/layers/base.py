@@ -43,7 +43,7 @@ class Module(Items):
 
     __call__: Callable[..., Any]
 
-    # Names of this module's parameters, with paths in lists and dictionaries, that are not trained.
+    # Names of this module's parameters that are not trained, including paths in lists and dictionaries.
     _no_grad: set[str]
     _training: bool
 
@@ -80,13 +80,14 @@ class Module(Items):
     def __getattr__(self, key: str) -> Any:
         value = self.get(key)
         if value is None:
-            # Raises the usual AttributeError, or that of a property's getter.
+            # Raises the usual AttributeError, or the error of a property's getter.
             return super().__getattribute__(key)
         return value
 
     def __setattr__(self, key: str, val: Any) -> None:
         if isinstance(val, (mx.array, dict, list, tuple)):
-            # An ordinary attribute would hide the item. One of the class cannot be deleted, which is an error.
+            # An ordinary attribute would hide the item, so delete it first. An attribute of the class cannot be
+            # deleted, which raises an error.
             if key not in self and hasattr(self, key):
                 super().__delattr__(key)
             self[key] = val

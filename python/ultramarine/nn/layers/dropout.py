@@ -17,7 +17,7 @@ class _Dropout(Module):
             raise ValueError(
                 f"[{type(self).__name__}] p is {p}. Pass a probability of at least 0 and below 1."
             )
-        # The probability to keep an element.
+        # The probability of keeping an element.
         self._p_1 = 1 - p
 
     def _extra_repr(self) -> str:

@@ -167,7 +167,8 @@ class Bilinear(Module):
         """
         weight: mx.array = self["weight"]
         output_dims, input2_dims, input1_dims = weight.shape
-        # One product for all outputs, then a matrix (output_dims, input2_dims) times a vector for each row.
+        # One product computes a matrix (output_dims, input2_dims) for each row; each matrix is then multiplied by a
+        # vector.
         matrices = x1 @ weight.reshape(-1, input1_dims).T
         matrices = matrices.reshape(*matrices.shape[:-1], output_dims, input2_dims)
         y = mx.squeeze(matrices @ mx.expand_dims(x2, -1), -1)

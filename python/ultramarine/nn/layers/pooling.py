@@ -15,9 +15,11 @@ __all__ = ["AvgPool1d", "AvgPool2d", "AvgPool3d", "MaxPool1d", "MaxPool2d", "Max
 
 _Combine = Callable[[mx.array, mx.array], mx.array]
 
-# Windows up to this size combine one slice for each of their elements, larger ones slices of windows.
+# Windows up to this size combine one slice for each of their elements; larger windows combine slices of smaller
+# windows.
 _DIRECT = 8
-# From this size on windows that do not overlap are an axis to reduce: a strided read costs less than many slices.
+# From this size on, windows that do not overlap become an axis to reduce, because one strided read costs less than many
+# slices.
 _REDUCED = 4
 
 
@@ -63,8 +65,8 @@ def _pool_axis(
             y = combine(_cut(x, axis, start, start + last, stride), y)
         return y
 
-    # Windows of all powers of two, each of two of the one before, of which the binary digits of the size
-    # say which make up a window.
+    # Compute windows of all powers of two, each from two windows of the previous size. The binary digits of the size
+    # select the ones that form a window.
     positions = x.shape[axis] - size + 1
     parts: list[mx.array] = []
     covered, power, windows = 0, 1, x
@@ -165,7 +167,7 @@ class _MaxPool(_Pool):
 
 class _AvgPool(_Pool):
     def __call__(self, x: mx.array) -> mx.array:
-        # Sums of 16-bit floats would be rounded once for each element, those of integers overflow.
+        # Sums of 16-bit floats would be rounded at each element, and sums of integers could overflow.
         dtype = x.dtype
         wide = x if dtype == mx.float32 or dtype == mx.float64 else x.astype(mx.float32)
         sums = self._pooled(self._padded(wide, 0), mx.add, mx.sum)

@@ -100,13 +100,13 @@ class SinusoidalPositionalEncoding(Module):
                 f"[SinusoidalPositionalEncoding] dims must be positive and even but got {dims}. Pass a positive even number."
             )
         half = dims // 2
-        # One frequency is the largest.
+        # A single frequency is the largest one.
         position = 1 - mx.arange(half) / max(half - 1, 1)
         low, high = math.log(min_freq), math.log(max_freq)
         sigmas = mx.exp(position * (high - low) + low)
         if full_turns:
             sigmas = sigmas * (2 * math.pi)
-        # The underscore keeps it out of the parameters.
+        # The underscore keeps the array out of the parameters.
         self._sigmas = sigmas
         self.scale = math.sqrt(2 / dims) if scale is None else scale
         self.cos_first = cos_first
@@ -173,7 +173,7 @@ class ALiBi(Module):
         queries = mx.arange(offset, q_sequence_length)
         keys = mx.arange(k_sequence_length)
         biases = -mx.abs(mx.expand_dims(queries, 1) - keys)
-        # In float32: distances beyond 256 are no numbers of bfloat16.
+        # Compute in float32, because bfloat16 cannot represent all distances beyond 256.
         slopes = ALiBi.create_alibi_slope(num_heads)
         return mx.expand_dims(biases * slopes, 0).astype(dtype)
 

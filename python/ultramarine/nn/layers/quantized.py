@@ -12,7 +12,7 @@ from ultramarine.utils import tree_map_with_path
 
 __all__ = ["QQLinear", "QuantizedEmbedding", "QuantizedLinear", "quantize"]
 
-# Group size and bits that `ultramarine.quantize` uses by default.
+# Default group size and bits of `ultramarine.quantize`.
 _DEFAULTS = {"affine": (64, 4), "mxfp4": (32, 4), "nvfp4": (16, 4), "mxfp8": (32, 8)}
 
 
@@ -468,7 +468,7 @@ def quantize(
     """
     arguments: dict[str, Any] = {"group_size": group_size, "bits": bits, "mode": mode}
     if quantize_input:
-        # Layers of others may not have the parameter.
+        # Layers of other packages may not have this parameter.
         arguments["quantize_input"] = True
 
     def replaced(path: str, layer: Module) -> Module:

@@ -46,7 +46,7 @@ class _Sequences:
         projected = x @ weight.T if bias is None else mx.addmm(bias, x, weight.T)
         self._hidden_size = hidden_size
         self._dtype = projected.dtype
-        # The products of the input with the weight: one for each step, (batch, outputs).
+        # The products of the input with the weight, one array (batch, outputs) for each step.
         self.steps = mx.unstack(projected, axis=1)
 
     def state(self, initial: mx.array | None) -> mx.array:
@@ -187,7 +187,7 @@ class GRU(Module):
         """
         sequences = _Sequences(x, self["Wx"], self.b, self.hidden_size)
         h, weight, bhn = sequences.state(hidden), self["Wh"].T, self.bhn
-        # Only n has a bias of its own for the state.
+        # Only n has a separate bias for the state.
         bias = None if bhn is None else mx.pad(bhn, (2 * self.hidden_size, 0))
         states = []
         for projected in sequences.steps:

@@ -11,13 +11,13 @@ from ultramarine.nn.layers.base import Module
 
 __all__ = ["Upsample", "upsample_cubic", "upsample_linear", "upsample_nearest"]
 
-# Offsets of inputs from the one before a position, with weights: functions of the distance t to it, in [0, 1).
-# It is a number or an array.
+# Function of the distance t, in [0, 1), between an output's position and the input before it. It returns the offsets of
+# the inputs to combine, counted from that input, and their weights. t is a number or an array.
 _Taps = Callable[[Any], list[tuple[int, Any]]]
 
-# Multiples up to this one are made of shifted inputs, one sum for each of the outputs in an input's place.
+# Integer factors up to this one are computed from shifted inputs, one sum for each of the outputs between two inputs.
 _MOST_PHASES = 8
-# Axes up to this size are multiplied by a matrix, longer ones gathered.
+# Axes up to this size are multiplied by a matrix; along longer axes, elements are gathered.
 _LONGEST_MATRIX = 256
 
 
@@ -54,7 +54,7 @@ def _positions(n: int, m: int, scale: float, align_corners: bool, dtype: mx.Dtyp
     if align_corners:
         step, start = (n - 1) / max(m - 1, 1), 0.0
     else:
-        # The outputs have the middle of the inputs as their middle.
+        # Align the middle of the outputs with the middle of the inputs.
         step = 1 / scale
         start = ((m - 1) * step - n + 1) / 2
     return mx.arange(m, dtype=dtype) * step - start
@@ -71,7 +71,7 @@ def _by_phases(x: mx.array, axis: int, multiple: int, taps: _Taps) -> mx.array:
     margin = len(taps(0.0)) // 2
     widths = [(margin, margin) if i == axis else (0, 0) for i in range(x.ndim)]
     padded = mx.pad(x, widths, mode="edge")
-    # The inputs, moved by a number of places.
+    # The inputs, shifted by each offset.
     shifted = [_along(padded, axis, start, n) for start in range(2 * margin + 1)]
     phases = []
     for i in range(multiple):
@@ -201,11 +201,11 @@ def upsample_nearest(x: mx.array, scale_factor: Sequence[float]) -> mx.array:
         n = x.shape[axis]
         m = int(scale * n)
         outputs, step = mx.arange(m, dtype=mx.float32), n / max(m, 1)
-        # The nearest of the middles if there are more of them, else the input that has the output's start.
+        # When the axis becomes longer, take the input with the nearest middle, else the input at the output's start.
         indices = mx.round((outputs + 0.5) * step - 0.5) if m > n else outputs * step
         x = mx.take(x, indices.astype(mx.int32), axis=axis)
 
-    # Multiples of all axes are one copy.
+    # If all factors are integers, one copy repeats the elements.
     split, repeated, merged = [x.shape[0]], [x.shape[0]], [x.shape[0]]
     for n, scale in zip(x.shape[1:-1], scale_factor):
         multiple = int(scale) if scale == int(scale) else 1
