@@ -68,7 +68,7 @@ codes! {
     /// The declared name differs from the file's name.
     NameDiffers "name_differs" Warning "rename the file, or correct the name in UM_DEFINE_BACKEND";
     /// The versions of the contract are incompatible.
-    AbiVersion "abi_version" Warning "install the build of the backend for this version of ultramarine";
+    AbiVersion "abi_version" Warning "install the build of the backend for this version of ultramarine, or rebuild it with the installed headers";
     /// Major versions of DLPack differ.
     DlpackVersion "dlpack_version" Warning "rebuild it with the dlpack.h next to the installed backend.h";
     /// The plugin was built for another width of pointers.
@@ -126,7 +126,7 @@ codes! {
     /// A backend with a higher score serves the same devices.
     Duplicate "duplicate" Info "pass `duplicates=True` to load both";
     /// The plugin crashed in a probe.
-    ProbeCrashed "probe_crashed" Warning "report it to the authors of the backend";
+    ProbeCrashed "probe_crashed" Warning "run it under a debugger, or report it to the authors of the backend";
     /// The plugin did not answer a probe in time.
     ProbeHung "probe_hung" Warning "report it to the authors of the backend";
     /// The probe program itself failed.

@@ -101,7 +101,9 @@ impl Meeting {
                             self.size
                         )
                     }
-                    None => format!("rank {rank} is not below the number of processes, {size}. Set another rank"),
+                    None => format!(
+                        "rank {rank} is not below the number of processes, {size}. Set another rank"
+                    ),
                     Some(Some(_)) => format!(
                         "another process has rank {rank}. Give each process a rank of its own"
                     ),
@@ -306,7 +308,10 @@ mod tests {
                 Meeting { rank: 1, size: 4, ..here.clone() },
                 "rank 0 expects 2 processes, and this one 4",
             ),
-            (Meeting { rank: 5, size: 2, ..here.clone() }, "rank 5 is not below the number of processes, 2"),
+            (
+                Meeting { rank: 5, size: 2, ..here.clone() },
+                "rank 5 is not below the number of processes, 2",
+            ),
         ];
         let zero = here.clone();
         let zero = std::thread::spawn(move || zero.meet(|| Ok(vec![3; 16])));

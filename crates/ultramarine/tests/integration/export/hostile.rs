@@ -98,7 +98,10 @@ fn steps_that_cannot_be() {
     one(op("unary", &[0], f32s(&[2, 3]), json!({})), "`code` is missing");
     one(op("unary", &[0], f32s(&[2, 3]), json!({ "code": "exp" })), "instead of u32");
     one(op("unary", &[0], f32s(&[2, 3]), json!({ "code": -1 })), "instead of u32");
-    one(op("unary", &[0], f32s(&[2, 3]), json!({ "code": 1, "eval": 1 })), "2 attributes, expected code");
+    one(
+        op("unary", &[0], f32s(&[2, 3]), json!({ "code": 1, "eval": 1 })),
+        "2 attributes, expected code",
+    );
     one(op("unary", &[0], f32s(&[2, 3]), json!({ "code": 40 })), "does not give");
     one(op("view", &[0], f32s(&[2, 3]), json!("Pointer")), "instead of a View");
     one(op("matmul", &[0, 0], f32s(&[2, 2]), json!({ "precision": 3 })), "instead of a variant");
