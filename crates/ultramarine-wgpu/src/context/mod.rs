@@ -18,6 +18,9 @@ use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::status;
 use wgpu_hal::Device as _;
 
+/// The longest that a device's last work is waited for before its memory is destroyed.
+const LAST_WAIT: Duration = Duration::from_secs(10);
+
 /// A device of the hal with its fence and layouts. Every object made from the device holds a
 /// reference to this, so the device is destroyed last. Once the driver reports the device's loss,
 /// all calls fail with the reason.
@@ -131,6 +134,21 @@ impl Context {
                 Ok(false) => {}
                 Err(why) => return Err(self.lose(&doing(), why)),
             }
+        }
+    }
+
+    /// Waits until no submission up to this one can still run, at most [`LAST_WAIT`]. Returns false if one may run longer.
+    /// A device that was declared lost is waited for, too: what it was given may still be running.
+    pub fn settle(&self, value: u64) -> bool {
+        if value == 0 {
+            return true;
+        }
+        // SAFETY: the fence is the device's, and the value was submitted.
+        match unsafe { self.device.wait(&self.fence, value, Some(LAST_WAIT)) } {
+            Ok(completed) => completed,
+            // The driver runs nothing on a device that it has lost.
+            Err(wgpu_hal::DeviceError::Lost) => true,
+            Err(_) => false,
         }
     }
 
