@@ -4,7 +4,7 @@
 use crate::{ABI_MAJOR, ABI_MINOR, BackendTable, Status};
 use core::ffi::{CStr, c_char};
 
-/// Names of the entry points of a backend.
+/// Names of a backend's entry points.
 pub mod symbol {
     use core::ffi::CStr;
     /// [`super::BackendAbiInfoFn`]; required.
@@ -31,7 +31,7 @@ pub mod note {
     pub const PE_SECTION: &str = ".umnote";
 }
 
-/// Bits of [`BackendAbiInfo::sanitizers`]. A sanitizer must be in the whole process or nowhere in
+/// Bits of [`BackendAbiInfo::sanitizers`]. A sanitizer must be in all of the process or in none of
 /// it.
 pub mod sanitizer {
     /// AddressSanitizer.
@@ -56,8 +56,8 @@ pub mod endianness {
 pub const DEFAULT_SCORE: u32 = 1;
 /// Largest valid score.
 pub const MAX_SCORE: u32 = 10_000;
-/// Least size of a function table: a shorter one is refused. From version 1.0 on it is the size of
-/// that version's; until then it is the size of today's.
+/// The smallest valid size of a function table: a shorter one is refused. From version 1.0 on, it
+/// is the size of version 1.0's table; until then, it is the size of the current table.
 pub const TABLE_SIZE_MIN: u32 = size_of::<BackendTable>() as u32;
 
 /// Properties of a backend's binary, known before any of its code runs. Texts are inline, UTF-8,
@@ -73,7 +73,7 @@ pub struct BackendAbiInfo {
     pub abi_minor: u16,
     /// Major version of DLPack whose structs it uses.
     pub dlpack_major: u16,
-    /// Minor version of the same.
+    /// Minor version of DLPack whose structs it uses.
     pub dlpack_minor: u16,
     /// Size of the [`BackendTable`] that the backend fills.
     pub table_size: u32,
@@ -122,7 +122,7 @@ pub fn inline_str(field: &[c_char]) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Sanitizers that this crate is compiled with, which are those of the whole graph.
+/// Sanitizers that this crate is compiled with. They apply to all crates that are compiled with it.
 pub(crate) const SANITIZERS: u32 = match u32::from_str_radix(env!("ULTRAMARINE_ABI_SANITIZERS"), 10)
 {
     Ok(bits) => bits,
@@ -134,9 +134,9 @@ pub const DLPACK: (u16, u16) =
     (ultramarine_dlpack::DLPACK_MAJOR as u16, ultramarine_dlpack::DLPACK_MINOR as u16);
 
 impl BackendAbiInfo {
-    /// Returns the properties of everything that is compiled together with this crate for this
-    /// target, for a name (see [`BackendAbiInfo::name`]) and a DLPack device type. Variant, version
-    /// and CPU features are empty.
+    /// Returns the properties of this build: of everything that is compiled together with this
+    /// crate for this target. The caller gives the name (see [`BackendAbiInfo::name`]) and the
+    /// DLPack device type. Variant, version and CPU features are empty.
     pub const fn here(name: &str, device_type: i32) -> Self {
         Self {
             size: size_of::<Self>() as u32,
@@ -203,8 +203,8 @@ pub mod identity {
     pub const PCI: u32 = 2;
 }
 
-/// Identity of a physical device. Devices of two backends with the same UUID or PCI address are one
-/// device, and count once, for the backend with the higher score.
+/// Identity of a physical device. If devices of two backends have the same UUID or PCI address,
+/// they are the same device. The device then counts once, for the backend with the higher score.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct DeviceIdentity {
@@ -228,20 +228,20 @@ pub struct DeviceIdentity {
     pub name: [c_char; 128],
 }
 
-/// Answer of [`symbol::SCORE`]: can the backend run here, and how well. The host sets `size`,
-/// `device_capacity`, `device_stride` and `devices`; the rest is zero.
+/// Answer of [`symbol::SCORE`]: if the backend can run on this machine, and how well. The host sets
+/// `size`, `device_capacity`, `device_stride` and `devices`; all other fields are zero.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct BackendScore {
     /// `size_of::<BackendScore>()` of the host.
     pub size: u32,
-    /// 0: cannot run here. 1 to [`MAX_SCORE`]: the best variant of a name is used, and devices are
-    /// numbered by score, from high to low.
+    /// 0: the backend cannot run on this machine. 1 to [`MAX_SCORE`]: the variant with the highest
+    /// score of a name is used, and devices are numbered in the order of falling scores.
     pub score: u32,
-    /// Number of devices; may exceed `device_capacity`. 0 with a score above 0: not counted, init
-    /// asks.
+    /// Number of devices, which may exceed `device_capacity`. 0 with a score above 0 means that the
+    /// devices were not counted; the host then learns their number after init.
     pub device_count: u32,
-    /// Room in `devices`, in elements.
+    /// Capacity of `devices`, in elements.
     pub device_capacity: u32,
     /// Bytes from one element of `devices` to the next.
     pub device_stride: u32,
@@ -249,16 +249,17 @@ pub struct BackendScore {
     pub reserved: u32,
     /// The host's array for the devices' identities, each with its `size` set by the host.
     pub devices: *mut DeviceIdentity,
-    /// Reason for a score of 0, in words for the user: NUL-padded UTF-8.
+    /// Reason for a score of 0, as text for the user: NUL-padded UTF-8.
     pub reason: [c_char; 256],
 }
 
-/// Entry point [`symbol::ABI_INFO`]: fills the struct, of which the host has set `size`, and writes
-/// no more bytes than that.
+/// Entry point [`symbol::ABI_INFO`]: fills the struct. The host has set `size`, and the backend
+/// writes no more bytes than that.
 pub type BackendAbiInfoFn = unsafe extern "C" fn(info: *mut BackendAbiInfo) -> Status;
 
-/// Entry point [`symbol::SCORE`]: can the backend run here, and how well. It must be cheap: no
-/// context of a driver, no threads. A status other than OK counts as score 0.
+/// Entry point [`symbol::SCORE`]: reports if the backend can run on this machine, and how well. It
+/// must be cheap: it creates no driver context and no threads. A status other than OK counts as
+/// score 0.
 pub type BackendScoreFn = unsafe extern "C" fn(score: *mut BackendScore) -> Status;
 
 /// Returns a copy of a struct that crossed the boundary: `min(size)` bytes of it, the rest zero.
@@ -296,8 +297,9 @@ pub unsafe fn tail_is_zero<T>(source: *const T) -> bool {
     (size_of::<T>()..said).all(|i| unsafe { *source.cast::<u8>().add(i) } == 0)
 }
 
-/// Writes a struct into a place of the caller, whose first field has the place's size: no more
-/// bytes than that. The field then has the number of written bytes. False for NULL.
+/// Writes a struct to the caller's memory. The first field there has the size of the memory, and no
+/// more bytes than that are written. Afterwards the field has the number of written bytes. Returns
+/// false for NULL.
 ///
 /// # Safety `target` is NULL or points at a writable struct that begins with its size in a `u32`.
 pub unsafe fn write_sized<T: Copy>(target: *mut T, value: &T) -> bool {

@@ -1,14 +1,16 @@
-//! Rules by which a host accepts backend binaries, each with both sides' values.
+//! Rules by which a host accepts backend binaries. Each refusal has the values of both sides.
 //!
-//! * The contract's major version is equal. While it is 0, nothing is frozen, so the minor is too.
-//!   From 1 on any minor goes: structs carry their sizes, and what one side lacks is NULL or zero.
-//! * DLPack's major version, the width of a pointer and the order of bytes are equal.
+//! * The contract's major version is equal. While it is 0, nothing is frozen, so the minor version
+//!   must be equal too. From 1 on any minor version is accepted: structs have their sizes in them,
+//!   and fields that one side lacks are NULL or zero.
+//! * DLPack's major version, the width of a pointer and the byte order are equal.
 //! * The backend's info and table are at least as long as those of version 1.0.
-//! * No sanitizer is in the backend that is not in the process: its runtime would end the process.
-//! * Name and variant have only the characters that a file's name may have of them.
+//! * The backend has no sanitizer that the process lacks, because the sanitizer's runtime would end
+//!   the process.
+//! * Name and variant have only characters that a backend's file name may have.
 //!
-//! The rules look at the info only, whether it came from the note or from the entry point, so
-//! they run no code of the plugin. What init returned is compared with the info by [`check_table`].
+//! The rules use only the info, from the note or from the entry point, so they run no code of the
+//! plugin. [`check_table`] compares the table that init returned with the info.
 
 use crate::{
     ABI_MAJOR, ABI_MINOR, BackendAbiInfo, BackendTable, DLPACK, TABLE_SIZE_MIN, endianness,
@@ -17,8 +19,8 @@ use crate::{
 use core::ffi::c_char;
 use core::fmt;
 
-/// Size of a [`BackendAbiInfo`] of version 1.0: a shorter one is refused. Until the contract
-/// is frozen it is the size of today's.
+/// The smallest valid size of a [`BackendAbiInfo`], that of version 1.0: a shorter one is refused.
+/// Until the contract is frozen, it is the size of the current struct.
 pub const INFO_SIZE_MIN: u32 = size_of::<BackendAbiInfo>() as u32;
 
 /// The properties of a host process that a backend must agree with.
@@ -37,8 +39,9 @@ pub struct Host {
 }
 
 impl Host {
-    /// This build, with the sanitizers that it is compiled with. A program in another language
-    /// may have brought more: who can tell (by looking for the runtime's symbols) adds them.
+    /// Returns the properties of this build, with the sanitizers that it is compiled with. A
+    /// program in another language may use more sanitizers. A caller that can detect them (by
+    /// looking for the runtime's symbols) adds them.
     pub const fn here() -> Self {
         Self {
             abi: (ABI_MAJOR as u16, ABI_MINOR as u16),
@@ -61,12 +64,12 @@ impl Host {
 pub enum Mismatch {
     /// The info is shorter than any version's.
     InfoSize {
-        /// Bytes it says it has.
+        /// Bytes that the info claims to have.
         theirs: u32,
         /// Bytes it must have.
         least: u32,
     },
-    /// Contract versions that do not go together.
+    /// The contract versions are incompatible.
     Abi {
         /// The backend's.
         theirs: (u16, u16),
@@ -101,43 +104,43 @@ pub enum Mismatch {
         /// Bytes it must have.
         least: u32,
     },
-    /// Built with a sanitizer that the process does not run.
+    /// The backend was built with a sanitizer that the process does not use.
     Sanitizer {
         /// The backend's bits.
         theirs: u32,
         /// The host's bits.
         ours: u32,
     },
-    /// Not a device type of DLPack's.
+    /// The device type is not one of DLPack's.
     DeviceType {
         /// The number.
         theirs: i32,
     },
-    /// The name is empty or has other characters than it may.
+    /// The name is empty or has characters that are not allowed.
     Name {
         /// As it stands in the info.
         theirs: String,
     },
-    /// The variant has other characters than it may.
+    /// The variant has characters that are not allowed.
     Variant {
         /// As it stands in the info.
         theirs: String,
     },
-    /// After init: the table says another version than the info.
+    /// After init: the table has another version than the info.
     TableAbi {
         /// Given in the table.
         table: (u16, u16),
         /// Given in the info.
         info: (u16, u16),
     },
-    /// After init: the table says another name than the info.
+    /// After init: the table has another name than the info.
     TableName {
         /// Given in the table.
         table: String,
         /// Given in the info.
         info: String,
     },
-    /// After init: the table says another device type than the info.
+    /// After init: the table has another device type than the info.
     TableDeviceType {
         /// Given in the table.
         table: i32,
@@ -263,14 +266,14 @@ pub fn check(info: &BackendAbiInfo) -> Result<(), Mismatch> {
     check_for(&Host::here(), info)
 }
 
-/// Checks the ABI info of a backend against `host`. No rule reads a field that an earlier one found
-/// unreadable.
+/// Checks the ABI info of a backend against `host`. If a rule finds fields to be unreadable, no
+/// later rule reads them.
 ///
 /// # Errors
 /// The first rule that is broken.
 pub fn check_for(host: &Host, info: &BackendAbiInfo) -> Result<(), Mismatch> {
-    // The versions come before the length: another major may have another layout, and
-    // its number is what tells people what to do.
+    // Check the versions before the length: another major version may have another layout, and the
+    // version is what tells the user what to do.
     let theirs = (info.abi_major, info.abi_minor);
     if info.size < 8 {
         return Err(Mismatch::InfoSize { theirs: info.size, least: INFO_SIZE_MIN });
@@ -312,7 +315,7 @@ pub fn check_for(host: &Host, info: &BackendAbiInfo) -> Result<(), Mismatch> {
 }
 
 /// Checks that the table agrees with the info, and has the functions that every backend needs.
-/// `table.size` is as the backend left it.
+/// `table.size` must have the value that the backend set.
 ///
 /// # Safety
 /// `table.name` is NULL or NUL-terminated.
@@ -336,7 +339,7 @@ pub unsafe fn check_table(info: &BackendAbiInfo, table: &BackendTable) -> Result
     if table.device_type != info.device_type {
         return Err(Mismatch::TableDeviceType { table: table.device_type, info: info.device_type });
     }
-    // A backend of the CPU's type may leave memory, streams and events to the host.
+    // A backend of device type CPU may leave memory, streams and events to the host.
     let overlay = info.device_type == ultramarine_dlpack::device_type::CPU;
     for (name, there, needed) in required(table) {
         if !there && (needed == Needed::Always || !overlay) {
@@ -346,14 +349,15 @@ pub unsafe fn check_table(info: &BackendAbiInfo, table: &BackendTable) -> Result
     Ok(())
 }
 
-/// When a function is required.
+/// The condition under which a function is required.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Needed {
     Always,
     UnlessOverlay,
 }
 
-/// Every function that some backend must have: its name and whether it is there.
+/// Lists the functions that a backend may be required to have: the name of each, if it is there,
+/// and when it is required.
 fn required(t: &BackendTable) -> [(&'static str, bool, Needed); 19] {
     macro_rules! rows {
         ($($when:ident: $($name:ident)*;)*) => {
@@ -389,7 +393,7 @@ mod tests {
         info
     }
 
-    /// Breaks one field of a good info and says how it is refused.
+    /// Breaks one field of a valid info. Returns the reason for the refusal.
     fn broken(change: impl FnOnce(&mut BackendAbiInfo)) -> Option<Mismatch> {
         let mut info = good();
         change(&mut info);

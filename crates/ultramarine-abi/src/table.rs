@@ -3,8 +3,8 @@
 use crate::{Status, Tensor, TensorDesc, schema::OpId};
 use core::ffi::{c_char, c_void};
 
-/// An error: a status with a text. Opaque to backends. [`HostTable::error_new`] makes one, the host
-/// frees it.
+/// An error: a status with a text, opaque to backends. [`HostTable::error_new`] makes it, and the
+/// host frees it.
 #[repr(C)]
 pub struct Error {
     _opaque: [u8; 0],
@@ -14,8 +14,8 @@ pub struct Error {
 /// unwind.
 pub type ParallelBody = unsafe extern "C" fn(context: *mut c_void, index: u64);
 
-/// Functions of the host, which it lends to a backend. They are callable from any thread, for as
-/// long as the process lives.
+/// Functions that the host lends to a backend. They may be called from any thread, as long as the
+/// process lives.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct HostTable {
@@ -63,8 +63,8 @@ pub struct HostTable {
         Option<unsafe extern "C" fn(host: *mut c_void, error: *mut Error, index: u32)>,
 }
 
-// SAFETY: the table is plain data, and its functions are callable from any
-// thread by contract; `host` is only handed back to them.
+// SAFETY: the table is plain data, and by the contract its functions may be called from any thread.
+// `host` is only passed back to them.
 unsafe impl Send for HostTable {}
 // SAFETY: as above.
 unsafe impl Sync for HostTable {}
@@ -124,10 +124,10 @@ pub mod device_flag {
     /// Products of float32 may use fewer mantissa bits (as TensorFloat-32 does), whatever
     /// [`crate::precision`] is asked for.
     pub const REDUCED_PRECISION: u32 = 4;
-    /// The backend waits for [`crate::Tensor::wait`] itself. Else the host calls
+    /// The backend itself waits for [`crate::Tensor::wait`]. Otherwise the host calls
     /// [`crate::BackendTable::event_wait_stream`] before the command.
     pub const WAITS_IN_COMMANDS: u32 = 8;
-    /// [`crate::BackendTable::copy_to_device`] with a stream is enqueued there.
+    /// [`crate::BackendTable::copy_to_device`] with a stream is enqueued on this stream.
     pub const UPLOADS_IN_ORDER: u32 = 16;
 }
 
@@ -143,7 +143,8 @@ pub struct Command {
     pub plan: *mut c_void,
     /// `n_inputs` tensors, of the dtypes, ranks and layouts that the plan was made for.
     pub inputs: *const Tensor,
-    /// `n_outputs` tensors, likewise; the host has allocated their memory.
+    /// `n_outputs` tensors of the dtypes, ranks and layouts that the plan was made for. The host
+    /// has allocated their memory.
     pub outputs: *const Tensor,
     /// `n_scalars` values of 16 bytes, each with the little-endian bits of its dtype in the low
     /// bytes.
@@ -157,28 +158,28 @@ pub struct Command {
     /// Bytes from one element of `inputs`, and of `outputs`, to the next.
     pub tensor_stride: u32,
     /// Scratch memory of the size that [`BackendTable::plan_workspace`] returned, aligned as
-    /// buffers are, or NULL. Its address on devices whose buffers have one for the host, else a
-    /// buffer's handle. Commands of one list may share it.
+    /// buffers are, or NULL. On devices whose buffers have an address for the host, it is an
+    /// address; otherwise it is a buffer's handle. Commands of one list may share it.
     pub workspace: *mut c_void,
 }
 
 /// Functions of a backend.
 ///
-/// *(any)*: callable from any thread at any time, also at once. *(stream)*: one call at a time for
-/// each stream, from changing threads.
+/// *(any)*: any thread may call the function at any time, also at the same time as other threads.
+/// *(stream)*: for each stream there is one call at a time, from changing threads.
 ///
-/// A failing function returns a [`Status`] other than OK and, through `error` unless that is NULL,
-/// an object of [`HostTable::error_new`]. ERROR and INVALID come with such an object; without one
-/// the user reads only that the call failed. Output arguments count only after OK. Nothing unwinds
-/// out of a function.
+/// A failing function returns a [`Status`] other than OK. Through `error`, unless that is NULL, it
+/// returns an object of [`HostTable::error_new`]. ERROR and INVALID need such an object; without it
+/// the user reads only that the call failed. Output arguments are valid only after OK. Nothing
+/// unwinds out of a function.
 ///
-/// Handles are opaque to the host. Live handles of one kind differ from each other; those of
-/// buffers, streams, events and plans are not NULL, which means "none".
+/// Handles are opaque to the host. Live handles of one kind differ from each other. Handles of
+/// buffers, streams, events and plans are not NULL, because NULL means "none".
 ///
-/// Required are `device_count`, `device_info`, `device_open`, `prepare`, `plan_release` and
-/// `submit`. The functions of buffers (without `buffer_host_pointer`), copies, streams and events
-/// are required unless `device_type` is the CPU's: such a backend leaves memory and streams to the
-/// host. The rest is optional.
+/// Required functions are `device_count`, `device_info`, `device_open`, `prepare`, `plan_release`
+/// and `submit`. The functions of buffers (without `buffer_host_pointer`), copies, streams and
+/// events are required unless `device_type` is the CPU's: a backend of this type leaves memory and
+/// streams to the host. All other functions are optional.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct BackendTable {
@@ -198,7 +199,7 @@ pub struct BackendTable {
     /// Reserved, zero.
     pub reserved: u32,
 
-    /// (any) Returns the number of devices, which have the indices from 0 on. It stays the same.
+    /// (any) Returns the number of devices, whose indices count from 0. The number does not change.
     pub device_count: Option<unsafe extern "C" fn(backend: *mut c_void) -> u32>,
     /// (any) Fills `info` for device `index`. INVALID: there is no such device.
     pub device_info: Option<
@@ -218,10 +219,10 @@ pub struct BackendTable {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// (any) Closes a device. Its buffers, streams, events and plans are gone.
+    /// (any) Closes a device. Its buffers, streams, events and plans have been freed before.
     pub device_close: Option<unsafe extern "C" fn(device: *mut c_void)>,
 
-    /// (any) Allocates a buffer of at least `bytes` bytes, which are not 0, uninitialised.
+    /// (any) Allocates an uninitialised buffer of at least `bytes` bytes. `bytes` is not 0.
     pub buffer_alloc: Option<
         unsafe extern "C" fn(
             device: *mut c_void,
@@ -232,15 +233,15 @@ pub struct BackendTable {
     >,
     /// (any) Frees a buffer. No stream uses it any more.
     pub buffer_free: Option<unsafe extern "C" fn(device: *mut c_void, buffer: *mut c_void)>,
-    /// (any) Returns the buffer's address for the host, the same for all its life, or NULL if it
-    /// has none. A missing function means NULL.
+    /// (any) Returns the buffer's address for the host, or NULL if it has none. The address stays
+    /// the same for the buffer's whole life. A missing function means NULL.
     pub buffer_host_pointer:
         Option<unsafe extern "C" fn(device: *mut c_void, buffer: *mut c_void) -> *mut c_void>,
-    /// (stream) Copies `bytes` bytes of host memory to a buffer, `offset` bytes behind its
-    /// beginning. The copy is done on return. `stream` may be NULL.
+    /// (stream) Copies `bytes` bytes of host memory to a buffer, from byte `offset` on. The copy is
+    /// done on return. `stream` may be NULL.
     ///
-    /// With [`device_flag::UPLOADS_IN_ORDER`] and a stream, only the source has been read on
-    /// return: the copy is work of the stream, and its later work sees the bytes.
+    /// With [`device_flag::UPLOADS_IN_ORDER`] and a stream, the copy is work of the stream, and the
+    /// stream's later work sees the bytes. On return, only the source has been read.
     pub copy_to_device: Option<
         unsafe extern "C" fn(
             device: *mut c_void,
@@ -252,7 +253,7 @@ pub struct BackendTable {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// (stream) Copies `bytes` bytes of a buffer to host memory, behind the stream's earlier work.
+    /// (stream) Copies `bytes` bytes of a buffer to host memory, after the stream's earlier work.
     /// The copy is done on return. `stream` may be NULL.
     pub copy_to_host: Option<
         unsafe extern "C" fn(
@@ -286,7 +287,7 @@ pub struct BackendTable {
         ) -> Status,
     >,
 
-    /// (any) Creates a timeline event: a number that is 0 at first and only grows.
+    /// (any) Creates a timeline event: a number that begins at 0 and only increases.
     pub event_create: Option<
         unsafe extern "C" fn(
             device: *mut c_void,
@@ -295,7 +296,7 @@ pub struct BackendTable {
         ) -> Status,
     >,
     /// (stream) Enqueues a record: the event takes `value` when the stream's earlier work is done.
-    /// Values of one event grow.
+    /// Each value of an event is higher than those before.
     pub event_record: Option<
         unsafe extern "C" fn(
             device: *mut c_void,
@@ -329,18 +330,18 @@ pub struct BackendTable {
     >,
     /// (any) Returns the event's present value, without waiting.
     pub event_query: Option<unsafe extern "C" fn(device: *mut c_void, event: *mut c_void) -> u64>,
-    /// (any) Destroys an event. Nothing waits for it.
+    /// (any) Destroys an event for which nothing waits.
     pub event_destroy: Option<unsafe extern "C" fn(device: *mut c_void, event: *mut c_void)>,
 
     /// (any) Makes a plan for an operation of [`crate::schema::op`].
     ///
     /// `revision` is the revision of its attributes. `attributes` points to the operation's struct
-    /// of [`crate::schema`]; a non-zero tail that this build does not know means UNSUPPORTED, and
-    /// NULL, which the host never passes, INVALID. Descriptions lie `inputs.size` and
-    /// `outputs.size` bytes apart.
+    /// of [`crate::schema`]. If the struct is longer than this build knows and the additional bytes
+    /// are not zero, the answer is UNSUPPORTED. NULL, which the host never passes, gives INVALID.
+    /// Descriptions are `inputs.size` and `outputs.size` bytes apart.
     ///
-    /// A plan depends on dtypes, ranks and layouts, not on sizes, and may be used by several
-    /// threads at once. The answers UNSUPPORTED and NEEDS_CONTIGUOUS need no error object.
+    /// A plan depends on dtypes, ranks and layouts, not on sizes, and several threads may use it at
+    /// the same time. The answers UNSUPPORTED and NEEDS_CONTIGUOUS need no error object.
     pub prepare: Option<
         unsafe extern "C" fn(
             device: *mut c_void,
@@ -355,7 +356,7 @@ pub struct BackendTable {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// (any) Frees a plan. All its commands are done.
+    /// (any) Frees a plan whose commands are all done.
     pub plan_release: Option<unsafe extern "C" fn(device: *mut c_void, plan: *mut c_void)>,
     /// (any) Returns the workspace in bytes that a command of the plan needs; 0: none. The command
     /// has the shapes and strides of its tensors, but memory need not be allocated yet. A missing
@@ -367,14 +368,15 @@ pub struct BackendTable {
             command: *const Command,
         ) -> u64,
     >,
-    /// (stream) Runs commands in order, or enqueues them. They lie `commands.size` bytes apart;
-    /// each may read what one before it writes. No tensor of a command has size zero. A command
-    /// whose plan was made fails only for lack of memory ([`crate::status::OUT_OF_MEMORY`]), or if
-    /// the device fails.
+    /// (stream) Runs commands in order, or enqueues them. They are `commands.size` bytes apart, and
+    /// each may read what an earlier one writes. No tensor of a command has size zero. Once its
+    /// plan was made, a command fails only for lack of memory ([`crate::status::OUT_OF_MEMORY`]),
+    /// or if the device fails.
     ///
-    /// A list ends at the first command that fails. Commands before it stay enqueued or done; it
-    /// may have begun; none behind it has begun. The backend names it by
-    /// [`HostTable::error_command`]. Without that the host counts the whole list as lost.
+    /// A list ends at the first command that fails. Commands before it stay enqueued or done. The
+    /// failed command may have begun, and no command after it has begun. The backend names the
+    /// failed command by [`HostTable::error_command`]. Without that, the host counts the whole list
+    /// as lost.
     pub submit: Option<
         unsafe extern "C" fn(
             device: *mut c_void,
@@ -390,17 +392,18 @@ pub struct BackendTable {
         Option<unsafe extern "C" fn(backend: *mut c_void, id: *const c_char) -> *const c_void>,
 }
 
-// SAFETY: the table is plain data; each function says from which threads it may
-// be called, and the host keeps to that.
+// SAFETY: the table is plain data. Each function says which threads may call it, and the host obeys
+// that.
 unsafe impl Send for BackendTable {}
 // SAFETY: as above.
 unsafe impl Sync for BackendTable {}
 
 /// Entry point [`crate::symbol::INIT`]: fills the table.
 ///
-/// The host sets `table.size` to the room it has; a backend with a longer table writes only the
-/// part that fits, and the size of that part. `host` lives as long as the process. After a failure
-/// the host tries the next variant; the library stays mapped in either case.
+/// The host sets `table.size` to the size of its memory. A backend with a longer table writes only
+/// the part that fits, and sets the size to the size of that part. `host` lives as long as the
+/// process. After a failure the host tries the next variant; the library stays mapped in either
+/// case.
 pub type BackendInit = unsafe extern "C" fn(
     host: *const HostTable,
     table: *mut BackendTable,

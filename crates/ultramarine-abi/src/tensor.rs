@@ -1,4 +1,4 @@
-//! Tensors and their descriptions, as they cross the boundary.
+//! Tensors and their descriptions, in the form in which they cross the boundary.
 
 use core::ffi::c_void;
 use ultramarine_dlpack::{DLDataType, DLTensor};
@@ -17,7 +17,7 @@ pub mod layout {
 /// Precision of the factors of float32 products: values of the attribute `precision` of MATMUL and
 /// convolutions.
 pub mod precision {
-    /// The factors as they are.
+    /// The factors are used unchanged.
     pub const HIGHEST: u32 = 0;
     /// Factors may be rounded to TensorFloat-32: 11 significant bits.
     pub const HIGH: u32 = 1;
@@ -30,7 +30,7 @@ pub mod precision {
     }
 }
 
-/// A tensor in a request for a plan ([`crate::BackendTable::prepare`]): without sizes.
+/// A tensor in a request for a plan ([`crate::BackendTable::prepare`]). It has no sizes.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TensorDesc {
@@ -47,11 +47,11 @@ pub struct TensorDesc {
 /// A tensor of a [`crate::Command`]. No size in `dl.shape` is 0.
 ///
 /// On a device with host memory the first element is at `dl.data + dl.byte_offset`. On any other
-/// device `dl.data` is NULL, and the first element is `dl.byte_offset` bytes behind the beginning
-/// of `buffer`. With negative strides other elements lie before it, but none outside of the buffer.
+/// device `dl.data` is NULL, and the first element is at byte `dl.byte_offset` of `buffer`. With
+/// negative strides other elements lie before the first, but none lies outside of the buffer.
 ///
-/// `dl.shape` and `dl.strides` are not NULL unless `dl.ndim` is 0; strides count elements. The
-/// struct and all it points to are valid during the call only.
+/// `dl.shape` and `dl.strides` are not NULL unless `dl.ndim` is 0. Strides count elements. The
+/// struct and everything it points to are valid during the call only.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Tensor {

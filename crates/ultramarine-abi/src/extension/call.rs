@@ -6,7 +6,7 @@ use core::ffi::{c_char, c_void};
 use ultramarine_dlpack::DLDataType;
 
 /// Arguments of an evaluation, on the CPU or on a device. Inputs and outputs are `view_stride`
-/// bytes apart, since structs of a later version are longer.
+/// bytes apart, because structs of a later version are longer.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct EvalCall {
@@ -20,16 +20,16 @@ pub struct EvalCall {
     pub view_stride: u32,
     /// Inputs.
     pub inputs: *const View,
-    /// Outputs, with memory unless the primitive gives it to them.
+    /// Outputs. They have memory, unless the primitive allocates it.
     pub outputs: *const View,
     /// Languages of kernels that the device takes, separated by spaces, NUL-terminated; empty on the CPU.
     pub languages: *const c_char,
-    /// For the functions of the host table.
+    /// First argument of those functions of the host table that belong to an evaluation.
     pub host_call: *mut c_void,
 }
 
 /// A kernel in source form. The host puts the language's prelude before it. The languages `ptx` and
-/// `cubin` are compiled code, which is loaded as it is.
+/// `cubin` are compiled code, which is loaded unchanged.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct KernelText {
@@ -39,7 +39,7 @@ pub struct KernelText {
     pub n_template_arguments: u32,
     /// Language, NUL-terminated.
     pub language: *const c_char,
-    /// Source, NUL-terminated unless `source_bytes` says its length.
+    /// Source. It is NUL-terminated unless `source_bytes` gives its length.
     pub source: *const c_char,
     /// Name of the function, NUL-terminated.
     pub entry: *const c_char,
@@ -47,11 +47,11 @@ pub struct KernelText {
     pub template_arguments: *const *const c_char,
     /// Options for the compiler, NUL-terminated; or NULL.
     pub options: *const c_char,
-    /// Bytes of `source`; 0: it is NUL-terminated. Since 1.1.
+    /// Bytes of `source`. 0 means that it is NUL-terminated. Since 1.1.
     pub source_bytes: u64,
 }
 
-/// A compiled kernel. Opaque; valid until the call of the evaluation returns.
+/// A compiled kernel. It is opaque, and valid until the evaluation returns.
 #[repr(C)]
 pub struct KernelHandle {
     _opaque: [u8; 0],
@@ -85,7 +85,7 @@ pub mod bind {
     pub const CONSTANTS: u32 = 4;
 }
 
-/// An argument of a launch. Its kind says which of the other fields count.
+/// An argument of a launch. Its kind determines which other fields are used.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Binding {
@@ -115,7 +115,7 @@ pub struct Dispatch {
     pub n_bindings: u32,
     /// Bindings, in the order of the kernel's parameters.
     pub bindings: *const Binding,
-    /// Bytes between the elements of `bindings`.
+    /// Bytes from one element of `bindings` to the next.
     pub binding_stride: u32,
     /// Bytes of dynamic shared memory.
     pub shared_bytes: u32,

@@ -10,7 +10,7 @@ use ultramarine_dlpack::DLDataType;
 
 /// Values of [`Attribute::kind`].
 pub mod attribute {
-    /// `integer`; also of flags.
+    /// `integer`; also used for flags.
     pub const INT: u32 = 0;
     /// `real`.
     pub const FLOAT: u32 = 1;
@@ -66,7 +66,7 @@ pub struct ExtensionHost {
     pub host: *mut c_void,
     /// Version of Ultramarine, NUL-terminated.
     pub version: *const c_char,
-    /// Makes an error from a status and UTF-8 text. The caller owns it until it frees it, or
+    /// Makes an error from a status and UTF-8 text. The caller owns it until the caller frees or
     /// returns it.
     pub error_new: Option<
         unsafe extern "C" fn(
@@ -78,7 +78,8 @@ pub struct ExtensionHost {
     >,
     /// Returns the status of an error.
     pub error_code: Option<unsafe extern "C" fn(host: *mut c_void, error: *const Error) -> Status>,
-    /// Returns the text of an error, which is valid until it is freed. It has no NUL at its end.
+    /// Returns the text of an error, which is valid until the error is freed. It is not
+    /// NUL-terminated.
     pub error_text: Option<
         unsafe extern "C" fn(
             host: *mut c_void,
@@ -119,8 +120,8 @@ pub struct ExtensionHost {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// Gives a view of an array's elements in host memory, which are computed first. Valid as long
-    /// as the handle; read-only.
+    /// Returns a view of an array's elements in host memory, which are computed first. The view is
+    /// valid as long as the handle, and read-only.
     pub array_view: Option<
         unsafe extern "C" fn(
             host: *mut c_void,
@@ -129,7 +130,7 @@ pub struct ExtensionHost {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// Makes an array of `bytes` bytes in row-major order, which are copied.
+    /// Makes an array from `bytes` bytes in row-major order, which are copied.
     pub array_from_bytes: Option<
         unsafe extern "C" fn(
             host: *mut c_void,
@@ -151,7 +152,7 @@ pub struct ExtensionHost {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// Writes the dtype that operands of two dtypes are converted to.
+    /// Writes the dtype to which operands of two dtypes are converted.
     pub promote_types: Option<
         unsafe extern "C" fn(
             host: *mut c_void,
@@ -161,11 +162,12 @@ pub struct ExtensionHost {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// Returns 1 if the dtype is of the category, 0 if it is not, -1 if there is no such category.
+    /// Returns 1 if the dtype belongs to the category, 0 if it does not, and -1 if there is no such
+    /// category.
     pub issubdtype: Option<
         unsafe extern "C" fn(host: *mut c_void, dtype: DLDataType, category: *const c_char) -> i32,
     >,
-    /// Writes the shape that all types broadcast to, and the dtype that they promote to.
+    /// Writes the shape to which all types broadcast, and the dtype to which they promote.
     pub broadcast_types: Option<
         unsafe extern "C" fn(
             host: *mut c_void,
@@ -202,7 +204,7 @@ pub struct ExtensionHost {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// Applies a primitive, whose context it takes over. The outputs are lazy, and the caller owns
+    /// Applies a primitive, and takes over its context. The outputs are lazy, and the caller owns
     /// them.
     pub apply: Option<
         unsafe extern "C" fn(
@@ -215,8 +217,8 @@ pub struct ExtensionHost {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// Calls `body(context, i)` for every `i < count`, on the host's threads and the calling one;
-    /// returns when all calls have.
+    /// Calls `body(context, i)` for every `i < count`, on the host's threads and the calling one.
+    /// Returns when all calls have returned.
     pub parallel_for: Option<
         unsafe extern "C" fn(
             host: *mut c_void,
@@ -227,8 +229,8 @@ pub struct ExtensionHost {
     >,
     /// Returns the most threads that `parallel_for` uses.
     pub thread_count: Option<unsafe extern "C" fn(host: *mut c_void) -> u32>,
-    /// Gives an output new memory. `strides` are in elements and dense in some order of the axes;
-    /// NULL: row-major.
+    /// Allocates new memory for an output. `strides` are in elements, and dense in some order of
+    /// the axes. NULL means row-major.
     pub allocate: Option<
         unsafe extern "C" fn(
             host_call: *mut c_void,
@@ -238,7 +240,7 @@ pub struct ExtensionHost {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// Gives an output an input's memory, if nothing else needs it. Else it returns
+    /// Gives an input's memory to an output, if nothing else needs it. Otherwise returns
     /// [`crate::status::UNSUPPORTED`] without an error object.
     pub take: Option<
         unsafe extern "C" fn(
@@ -249,8 +251,8 @@ pub struct ExtensionHost {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// Makes an output a view of an input's elements, from `offset` elements on. It must not be
-    /// written.
+    /// Makes an output a view of an input's elements, from element `offset` on. The output must not
+    /// be written.
     pub share: Option<
         unsafe extern "C" fn(
             host_call: *mut c_void,
@@ -262,8 +264,8 @@ pub struct ExtensionHost {
         ) -> Status,
     >,
     /// On the CPU: enqueues a task, which runs on the stream after the evaluation and before
-    /// anything that needs the outputs. `drop` ends the context, once, also if the task never runs
-    /// and if this call fails.
+    /// anything that needs the outputs. `drop` frees the context once, even if the task never runs
+    /// or this call fails.
     pub enqueue: Option<
         unsafe extern "C" fn(
             host_call: *mut c_void,
@@ -273,8 +275,8 @@ pub struct ExtensionHost {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// Compiles a kernel, or finds the one that was compiled before. If the compiler fails, the
-    /// error has its log with lines of the source.
+    /// Compiles a kernel, or returns one that was compiled before. If the compiler fails, the error
+    /// has its log with lines of the source.
     pub kernel: Option<
         unsafe extern "C" fn(
             host_call: *mut c_void,
@@ -292,8 +294,8 @@ pub struct ExtensionHost {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// Allocates memory of the device, which is released once the launches are done. `temporary`
-    /// gets its number.
+    /// Allocates memory of the device. The memory is released once the launches are done.
+    /// `temporary` gets its number.
     pub temporary: Option<
         unsafe extern "C" fn(
             host_call: *mut c_void,
@@ -302,8 +304,8 @@ pub struct ExtensionHost {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// Makes an input row-major for the launches that follow, by a copy unless it is already.
-    /// `view` gets its new view.
+    /// Makes an input row-major for the following launches, by a copy if necessary. `view` gets its
+    /// new view.
     pub contiguous: Option<
         unsafe extern "C" fn(
             host_call: *mut c_void,
@@ -324,10 +326,10 @@ pub struct ExtensionHost {
     /// Returns the text that the host puts before kernels of a language, NUL-terminated, or NULL.
     pub prelude:
         Option<unsafe extern "C" fn(host: *mut c_void, language: *const c_char) -> *const c_char>,
-    /// Registers the function that makes primitives of a name again, for functions in files. Since
-    /// 1.2. `package` names the package to install, for the error of programs that do not know the
-    /// name. The context lives as long as the process. A later call for the same name replaces the
-    /// function.
+    /// Registers the function that makes primitives with this name again, for functions in files.
+    /// Since 1.2. `package` names the package to install; it is for the error that programs get
+    /// which do not know the name. The context lives as long as the process. A later call for the
+    /// same name replaces the function.
     pub provide: Option<
         unsafe extern "C" fn(
             host: *mut c_void,
@@ -340,8 +342,8 @@ pub struct ExtensionHost {
     >,
 }
 
-// SAFETY: the table is plain data, and its functions are callable from any thread by contract;
-// `host` is only handed back to them.
+// SAFETY: the table is plain data, and by the contract its functions may be called from any thread.
+// `host` is only passed back to them.
 unsafe impl Send for ExtensionHost {}
 // SAFETY: as above.
 unsafe impl Sync for ExtensionHost {}

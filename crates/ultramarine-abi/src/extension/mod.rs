@@ -1,24 +1,27 @@
 //! The C contract between Ultramarine and operations that are built outside of it.
 //!
-//! An extension gives the host [`Primitive`]s and gets arrays back. It calls the host through an [`ExtensionHost`]. The
-//! rules of the boundary are those of backends (see the crate's page). Besides:
+//! An extension gives the host [`Primitive`]s and gets arrays back. It calls the host through an
+//! [`ExtensionHost`]. The rules of the boundary are those for backends (see the crate's page). In
+//! addition:
 //!
-//! * Arrays are handles. A handle that is passed in is borrowed: it is valid until the call returns, and
-//!   [`ExtensionHost::array_retain`] makes one that you own. A handle that is passed out belongs to the receiver, who
-//!   ends it by [`ExtensionHost::array_release`].
-//! * A rule may return one of its inputs as a result, by [`ExtensionHost::array_retain`]. A rule that fails releases
-//!   what it has made.
-//! * A function that takes something over says so, and takes it over also if it fails. A function that fails writes no
-//!   output.
-//! * Rules are called without a lock of the host's, from any thread, at the same time for different arrays. They may
-//!   call the host.
-//! * A missing rule is a NULL function, or returns [`crate::status::UNSUPPORTED`] without an error object. An evaluation
-//!   may return it with an error object, which is reported if there is no `compose` either.
-//! * The caller sets the `size` of a struct that is to be filled. A rule's results are NULL before the call.
+//! * Arrays are handles. A handle that is passed in is borrowed: it is valid until the call
+//!   returns, and [`ExtensionHost::array_retain`] makes an owned one from it. A handle that is
+//!   passed out belongs to the receiver, which frees it by [`ExtensionHost::array_release`].
+//! * A rule may return one of its inputs as a result, by [`ExtensionHost::array_retain`]. A rule
+//!   that fails releases the arrays that it has made.
+//! * If a function takes ownership of an argument, its documentation says so. It takes ownership
+//!   even if it fails. A function that fails writes no output.
+//! * The host holds no lock when it calls rules. It calls them from any thread, and at the same
+//!   time for different arrays. They may call the host.
+//! * A missing rule is a NULL function, or returns [`crate::status::UNSUPPORTED`] without an error
+//!   object. An evaluation may return this status with an error object, which is reported if there
+//!   is no `compose` either.
+//! * The caller sets the `size` of a struct that is to be filled. A rule's results are NULL before
+//!   the call.
 //! * `error` may be NULL in functions of the host, and is never NULL in rules.
-//! * In an array of structs without a stride of its own, elements are as far apart as the first one's `size` says.
+//! * If an array of structs has no explicit stride, the `size` of its first element is the stride.
 //!
-//! `include/ultramarine/extension.h` says the same in C.
+//! `include/ultramarine/extension.h` is the same contract in C.
 
 mod call;
 mod host;
@@ -34,12 +37,13 @@ use crate::MAX_NDIM;
 use core::ffi::c_void;
 use ultramarine_dlpack::DLDataType;
 
-/// Incompatible changes of this contract, which has its own version. A host takes extensions of its own major.
+/// Counts the incompatible changes of this contract, which has its own version. A host accepts
+/// extensions with its own major version.
 pub const EXTENSION_MAJOR: u16 = 1;
-/// Additions to this contract, which append fields to structs.
+/// Counts the additions to this contract, which append fields to structs.
 pub const EXTENSION_MINOR: u16 = 2;
 
-/// A handle of an array. Opaque, usable from any thread.
+/// A handle of an array. It is opaque, and any thread may use it.
 #[repr(C)]
 pub struct ArrayHandle {
     _opaque: [u8; 0],
@@ -47,7 +51,7 @@ pub struct ArrayHandle {
 
 /// Values of [`PlaceCode::kind`].
 pub mod place {
-    /// Where the operands are at home, else the default device.
+    /// The home device of the operands; if they have none, the default device.
     pub const DEFAULT: u32 = 0;
     /// The default stream of a device.
     pub const DEVICE: u32 = 1;
@@ -89,7 +93,7 @@ pub struct TensorType {
     pub dtype: DLDataType,
     /// Reserved, zero.
     pub reserved: u32,
-    /// Sizes; the first `ndim` count.
+    /// Sizes. Only the first `ndim` are used.
     pub shape: [i64; MAX_NDIM],
 }
 
@@ -97,11 +101,11 @@ pub struct TensorType {
 pub mod view {
     /// Row-major without gaps.
     pub const ROW_CONTIGUOUS: u32 = 1;
-    /// Of an input: `take` would succeed for an output of its size.
+    /// For an input: `take` would succeed for an output of the same size.
     pub const MAY_TAKE: u32 = 2;
 }
 
-/// A tensor of an evaluation: its elements in memory. Valid during the call.
+/// A tensor of an evaluation: its elements in memory. It is valid during the call.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct View {
@@ -109,11 +113,11 @@ pub struct View {
     pub size: u32,
     /// Bits of [`view`].
     pub flags: u32,
-    /// The first element; NULL on devices, and for outputs without memory yet.
+    /// The address of the first element. NULL on devices, and for outputs that have no memory yet.
     pub data: *mut c_void,
     /// `ndim` sizes.
     pub shape: *const i64,
-    /// `ndim` strides, in elements; any sign, 0 where broadcast.
+    /// `ndim` strides in elements. They may have either sign, and are 0 along broadcast axes.
     pub strides: *const i64,
     /// Number of elements.
     pub elements: i64,

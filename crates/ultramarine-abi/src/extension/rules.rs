@@ -6,17 +6,18 @@ use core::ffi::{c_char, c_void};
 
 /// Bits of [`Primitive::flags`].
 pub mod primitive {
-    /// The primitive gives its outputs memory itself, by `allocate`, `take` or `share`, before it writes them.
+    /// The primitive itself gives its outputs memory, by `allocate`, `take` or `share`, before it
+    /// writes them.
     pub const ALLOCATES: u32 = 1;
 }
 
 /// An operation with its attributes: the table of its rules. The host copies the struct, the name
-/// and the attributes; [`ExtensionHost::apply`](super::ExtensionHost::apply) takes the context
-/// over.
+/// and the attributes; [`ExtensionHost::apply`](super::ExtensionHost::apply) takes over the
+/// context.
 ///
-/// Required are `infer`, and `compose` or an evaluation. `compose` writes the operation with
-/// others: derivatives, batching and evaluations that have no rule of their own are computed from
-/// it.
+/// Required are `infer`, and `compose` or an evaluation. `compose` expresses the operation by other
+/// operations. If derivatives, batching or evaluations have no rule of their own, they are computed
+/// from `compose`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Primitive {
@@ -26,8 +27,8 @@ pub struct Primitive {
     pub flags: u32,
     /// Name, NUL-terminated UTF-8.
     pub name: *const c_char,
-    /// Version. Primitives of equal name, version and attributes are the same operation, which may
-    /// be computed once.
+    /// Version. Primitives with equal name, version and attributes are the same operation, which
+    /// may be computed only once.
     pub version: u32,
     /// Number of outputs, at least 1.
     pub n_outputs: u32,
@@ -37,9 +38,9 @@ pub struct Primitive {
     pub attribute_bytes: u64,
     /// First argument of the rules.
     pub context: *mut c_void,
-    /// Writes shapes and dtypes of the outputs, whose `size` the host has set, and refuses operands
-    /// that do not fit. It is called again for other shapes, and gives the same answer for the same
-    /// inputs.
+    /// Writes the outputs' shapes and dtypes, and refuses operands that do not fit. The host has
+    /// set the `size` of the outputs. The function is called again for other shapes, and always
+    /// gives the same answer for the same inputs.
     pub infer: Option<
         unsafe extern "C" fn(
             context: *mut c_void,
@@ -49,15 +50,15 @@ pub struct Primitive {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// Computes the outputs on the CPU, in the stream's order. They count as written once it has
-    /// returned and its tasks are done.
+    /// Computes the outputs on the CPU, in the stream's order. They count as written once the
+    /// function has returned and its tasks are done.
     pub eval_cpu: Option<Evaluate>,
     /// Computes the outputs on a device that takes kernels, by launches on its stream. If it
     /// returns [`crate::status::UNSUPPORTED`] with an error object, the host uses `compose`;
     /// without a `compose` that error is reported.
     pub eval_gpu: Option<Evaluate>,
-    /// Makes the outputs, of the types that `infer` gave, by other operations. The caller owns
-    /// them.
+    /// Makes the outputs from other operations. They have the types that `infer` returned. The
+    /// caller owns them.
     pub compose: Option<
         unsafe extern "C" fn(
             context: *mut c_void,
@@ -67,9 +68,9 @@ pub struct Primitive {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// Makes the cotangents of the inputs, of their shapes, from those of the outputs. `results`
-    /// and `wanted` have an entry for each input; a NULL array is zero. Results that are not
-    /// `wanted` may stay NULL.
+    /// Makes the cotangents of the inputs from those of the outputs. Each has its input's shape.
+    /// `results` and `wanted` have an entry for each input; a NULL array means zero. Results that
+    /// are not `wanted` may stay NULL.
     pub vjp: Option<
         unsafe extern "C" fn(
             context: *mut c_void,
@@ -82,8 +83,8 @@ pub struct Primitive {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// Makes the tangents of the outputs from those of the inputs. A NULL array, given or returned,
-    /// is zero.
+    /// Makes the tangents of the outputs from those of the inputs. For both, a NULL array means
+    /// zero.
     pub jvp: Option<
         unsafe extern "C" fn(
             context: *mut c_void,
@@ -94,9 +95,9 @@ pub struct Primitive {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// Makes the outputs for a batch of size `batch`. Input i has it along its axis `axes[i]`; -1:
-    /// it is the same for all. The rule writes the outputs, and to `output_axes` the axis of the
-    /// batch in each.
+    /// Makes the outputs for a batch of size `batch`. Input i has the batch along its axis
+    /// `axes[i]`; -1 means that the input is the same for the whole batch. The rule writes the
+    /// outputs, and to `output_axes` the axis of the batch in each output.
     pub vmap: Option<
         unsafe extern "C" fn(
             context: *mut c_void,
@@ -116,7 +117,7 @@ pub struct Primitive {
     /// its full length. May be NULL.
     pub print:
         Option<unsafe extern "C" fn(context: *mut c_void, text: *mut c_char, room: u64) -> u64>,
-    /// Ends `context`. It is called once, on any thread, when nothing needs the primitive. May be
+    /// Frees `context`. It is called once, on any thread, when nothing needs the primitive. May be
     /// NULL.
     pub release: Option<unsafe extern "C" fn(context: *mut c_void)>,
 }
@@ -124,8 +125,9 @@ pub struct Primitive {
 /// Receives a primitive and takes over its context.
 pub type Receive = unsafe extern "C" fn(receiver: *mut c_void, primitive: *const Primitive);
 
-/// Makes a primitive again from its version and attributes, and calls `receive` with it, once. Both
-/// come from a file and may hold any bytes: an unknown version and malformed attributes are errors.
+/// Makes a primitive again from its version and attributes, and calls `receive` with it, once.
+/// Version and attributes come from a file and may be arbitrary: an unknown version and malformed
+/// attributes are errors.
 pub type Restore = unsafe extern "C" fn(
     context: *mut c_void,
     version: u32,

@@ -5,17 +5,17 @@ use crate::{DeviceIdentity, DeviceInfo, interface};
 use core::ffi::{CStr, c_void};
 use core::mem::MaybeUninit;
 
-/// How well a backend can run on this machine. The host prefers the backend with the higher score
-/// where two serve the same device.
+/// The suitability of a backend for this machine. If two backends serve the same device, the host
+/// prefers the one with the higher score.
 #[derive(Clone, Debug)]
 pub struct Score {
-    /// 0: cannot run here. Up to [`crate::MAX_SCORE`].
+    /// The score: 0 if the backend cannot run on this machine, and at most [`crate::MAX_SCORE`].
     pub score: u32,
-    /// Why the score is 0.
+    /// The reason for a score of 0.
     pub reason: String,
     /// Identities of the devices, as far as they are known.
     pub devices: Vec<DeviceIdentity>,
-    /// Number of devices; at least as many as there are in `devices`.
+    /// Number of devices, which is at least the length of `devices`.
     pub device_count: u32,
 }
 
@@ -32,8 +32,8 @@ impl Score {
     }
 }
 
-/// The table of an optional interface, as [`Backend::interface`] returns it. Each function makes
-/// one of the table of its interface.
+/// The table of an optional interface, as [`Backend::interface`] returns it. Each of the functions
+/// makes one from the table of its interface.
 #[derive(Clone, Copy)]
 pub struct InterfaceRef(pub(super) *const c_void);
 
@@ -80,8 +80,8 @@ impl InterfaceRef {
         Self((&raw const *table).cast())
     }
 
-    /// Offers timestamps: [`interface::timing::TimingInterface`]. A device whose work is done when
-    /// `submit` returns has the table ready-made: [`super::HOST_TIMING`].
+    /// Offers timestamps: [`interface::timing::TimingInterface`]. For a device whose work is done
+    /// when `submit` returns, [`super::HOST_TIMING`] is a ready-made table.
     pub fn timing(table: &'static interface::timing::TimingInterface) -> Self {
         Self((&raw const *table).cast())
     }
@@ -104,17 +104,17 @@ impl InterfaceRef {
     }
 }
 
-/// A backend: the type that [`export_backend!`](crate::export_backend) makes a plugin of. One value
-/// is made for every call of init.
+/// A backend: the type that [`export_backend!`](crate::export_backend) makes into a plugin. Each
+/// call of init makes one value.
 ///
-/// A function that fails returns a [`Failure`], and the macro makes the host's error object of it.
+/// A function that fails returns a [`Failure`], from which the macro makes the host's error object.
 /// Its code is one of [`crate::status`].
 pub trait Backend: Sized + Send + Sync + 'static {
-    /// Its devices.
+    /// The type of its devices.
     type Device: Device;
 
-    /// Returns how well it can run here. Called before [`Backend::new`], perhaps instead of it, so
-    /// it creates no context and no threads.
+    /// Returns the backend's suitability for this machine. It is called before [`Backend::new`],
+    /// and perhaps [`Backend::new`] is never called, so it creates no context and no threads.
     fn score() -> Score {
         Score::new(crate::DEFAULT_SCORE, 0)
     }
@@ -134,7 +134,7 @@ pub trait Backend: Sized + Send + Sync + 'static {
     /// field is zero.
     ///
     /// # Errors
-    /// A [`Failure`] if the device cannot be asked.
+    /// A [`Failure`] if the device cannot be queried.
     fn device_info(&self, index: u32, info: &mut DeviceInfo) -> Result<()>;
 
     /// Opens device `index`. The host opens a device once, at its first use.
@@ -144,14 +144,15 @@ pub trait Backend: Sized + Send + Sync + 'static {
     fn open(&self, index: u32) -> Result<Self::Device>;
 
     /// Returns the table of an optional interface, or `None` if the backend does not have it. The
-    /// table's functions get the addresses of the backend's own values, as [`super::init`] says.
+    /// table's functions get the addresses of the backend's own values, as [`super::init`]
+    /// describes.
     fn interface(&self, id: &CStr) -> Option<InterfaceRef> {
         let _ = id;
         None
     }
 }
 
-/// A device with streams and events of its own. A device whose work is done when a function returns
+/// A device with its own streams and events. A device whose work is done when a function returns
 /// implements [`SyncDevice`] instead.
 ///
 /// Each function says which threads call it. *any*: any threads at the same time. *stream*: one
@@ -161,7 +162,7 @@ pub trait Device: Send + Sync + Sized + 'static {
     type Buffer: Send + Sync + 'static;
     /// An ordered queue.
     type Stream: Send + Sync + 'static;
-    /// A timeline event: a value that only grows, 0 at first.
+    /// A timeline event: a value that begins at 0 and only increases.
     type Event: Send + Sync + 'static;
     /// A prepared op.
     type Plan: Send + Sync + 'static;
@@ -177,7 +178,7 @@ pub trait Device: Send + Sync + Sized + 'static {
         core::ptr::null_mut()
     }
     /// (stream) Copies `source` into a buffer, from byte `offset` on. The copy is done on return,
-    /// or as [`crate::device_flag::UPLOADS_IN_ORDER`] says.
+    /// unless [`crate::device_flag::UPLOADS_IN_ORDER`] is set.
     ///
     /// # Errors
     /// A [`Failure`] if the copy cannot be made.
@@ -204,7 +205,7 @@ pub trait Device: Send + Sync + Sized + 'static {
     /// (any) Makes a stream.
     ///
     /// # Errors
-    /// A [`Failure`] if the device makes none.
+    /// A [`Failure`] if the device cannot make one.
     fn stream(&self) -> Result<Self::Stream>;
     /// (any) Blocks until all work of the stream is done.
     ///
@@ -214,7 +215,7 @@ pub trait Device: Send + Sync + Sized + 'static {
     /// (any) Makes an event with value 0.
     ///
     /// # Errors
-    /// A [`Failure`] if the device makes none.
+    /// A [`Failure`] if the device cannot make one.
     fn event(&self) -> Result<Self::Event>;
     /// (stream) Sets the event to `value` once the stream's earlier work is done.
     ///
@@ -234,12 +235,13 @@ pub trait Device: Send + Sync + Sized + 'static {
     /// (any) Returns the event's present value.
     fn query(&self, event: &Self::Event) -> u64;
 
-    /// (any) Makes a plan for an operation, dtypes, ranks and layouts. It is kept and used for many
-    /// commands.
+    /// (any) Makes a plan for an operation, dtypes, ranks and layouts. The host keeps it and uses
+    /// it for many commands.
     ///
     /// # Errors
-    /// [`Failure::unsupported`] for what the backend does not have: the host composes the operation
-    /// of others or uses the CPU. [`Failure::needs_contiguous`] makes the host copy the inputs.
+    /// [`Failure::unsupported`] for operations that the backend does not have: the host composes
+    /// the operation from others or uses the CPU. [`Failure::needs_contiguous`] makes the host copy
+    /// the inputs.
     fn prepare(&self, request: &Request<'_>) -> Result<Self::Plan> {
         Err(Failure::unsupported(format!("this backend does not know op {}", request.op)))
     }
@@ -248,11 +250,11 @@ pub trait Device: Send + Sync + Sized + 'static {
         let _ = (plan, command);
         0
     }
-    /// (stream) Enqueues or runs commands in their order. It stops at the first one that fails: the
-    /// command that was taken last.
+    /// (stream) Enqueues or runs commands in their order, and stops at the first one that fails.
+    /// The failed command is the one that was taken last.
     ///
     /// # Errors
-    /// A [`Failure`] of that command. Those before it stay enqueued or done.
+    /// The [`Failure`] of that command. Commands before it stay enqueued or done.
     fn submit(&self, stream: Option<&Self::Stream>, commands: Commands<'_, Self>) -> Result<()>;
 }
 

@@ -2,7 +2,7 @@
 
 use core::ffi::c_char;
 
-/// Joins the names of the features that are there, with spaces between them. A feature that
+/// Joins the names of the features that are available, separated by spaces. A feature whose name
 /// would be cut is left out.
 pub const fn features(list: &[(bool, &str)]) -> [c_char; 256] {
     let mut out = [0; 256];
@@ -26,8 +26,8 @@ pub const fn features(list: &[(bool, &str)]) -> [c_char; 256] {
     out
 }
 
-/// CPU features beyond the target's baseline with which the crate that calls it is compiled,
-/// as the field [`cpu_features`](crate::BackendAbiInfo::cpu_features).
+/// CPU features beyond the target's baseline with which the calling crate is compiled, in the form
+/// of the field [`cpu_features`](crate::BackendAbiInfo::cpu_features).
 #[macro_export]
 macro_rules! compiled_cpu_features {
     () => {

@@ -1,4 +1,4 @@
-//! The table of `ultramarine.collective/1` around a trait.
+//! The table of `ultramarine.collective/1`, made from a trait.
 
 use super::{
     Device, Dtype, Failure, Plain, Result, device_of, give, guard_value, handle, host_of,
@@ -8,7 +8,7 @@ use crate::interface::collective::{CollectiveCommand, CollectiveId, CollectiveIn
 use crate::{Error, Status};
 use core::ffi::c_void;
 
-// SAFETY: integers, the size first.
+// SAFETY: the struct has only integers, and its size comes first.
 unsafe impl Plain for CollectiveId {}
 
 /// A device that takes part in groups of processes, as `ultramarine.collective/1` describes them.
@@ -17,30 +17,30 @@ unsafe impl Plain for CollectiveId {}
 /// Functions marked *any* may be called from any thread, those marked *stream* from one at a time
 /// for each stream. Every function that fails returns a [`Failure`].
 pub trait Collectives: Device {
-    /// A group, which several threads use at once.
+    /// A group. Several threads use it at the same time.
     type Group: Send + Sync + 'static;
 
-    /// (any) Checks that there is a library for groups.
+    /// (any) Checks that the communication library for groups is available.
     ///
     /// # Errors
-    /// A [`Failure`] with the reason and the remedy if there is none.
+    /// A [`Failure`] with the reason and the remedy if it is not.
     fn check_library(&self) -> Result<()>;
 
     /// (any) Returns the id of a new group: at most [`crate::interface::collective::MOST_ID_BYTES`]
     /// bytes.
     ///
     /// # Errors
-    /// A [`Failure`] if the library makes none.
+    /// A [`Failure`] if the library cannot make one.
     fn make_id(&self) -> Result<Vec<u8>>;
 
     /// (any) Begins to open a group of `n_ranks` processes, of which this one is `rank`. It does
-    /// not wait for the others; [`Collectives::is_ready`] says when the group can be used.
+    /// not wait for the others. Once [`Collectives::is_ready`] returns true, the group can be used.
     ///
     /// # Errors
     /// A [`Failure`] if the group cannot be opened.
     fn open(&self, id: &[u8], rank: u32, n_ranks: u32) -> Result<Self::Group>;
 
-    /// (any) Begins to open a part of a group: the ranks that give the same `color`, ordered by
+    /// (any) Begins to open a part of a group: the ranks that pass the same `color`, ordered by
     /// `key`.
     ///
     /// # Errors
@@ -70,7 +70,8 @@ pub trait Collectives: Device {
         commands: &[CollectiveRef<'_, Self>],
     ) -> Result<()>;
 
-    /// (any) Ends a group: its work under way ends, in results or not, and later commands fail.
+    /// (any) Ends a group. Its work in progress ends, with or without results, and later commands
+    /// fail.
     fn abort(&self, group: &Self::Group);
 }
 
@@ -82,11 +83,11 @@ pub struct CollectiveRef<'a, D: Device> {
     pub dtype: Dtype,
     /// Rank of the other side of a message.
     pub peer: u32,
-    /// Elements, as [`CollectiveCommand::count`] has them. Not 0.
+    /// Number of elements, as in [`CollectiveCommand::count`]. Not 0.
     pub count: u64,
-    /// The input's buffer and its offset there.
+    /// The input's buffer, and the input's offset in it.
     pub input: Option<(&'a D::Buffer, u64)>,
-    /// Likewise the output's.
+    /// The output's buffer, and the output's offset in it.
     pub output: Option<(&'a D::Buffer, u64)>,
 }
 
@@ -94,14 +95,15 @@ impl<'a, D: Device> CollectiveRef<'a, D> {
     /// Decodes commands.
     ///
     /// # Safety
-    /// `commands` points at that many, `commands.size` bytes apart, with buffers of the device.
+    /// `commands` points at that many commands, which are `commands.size` bytes apart and have
+    /// buffers of the device.
     unsafe fn list(commands: *const CollectiveCommand, n: u32) -> Result<Vec<Self>> {
         let missing = || Failure::invalid("no commands");
         // SAFETY: by this function's contract.
         let stride = unsafe { commands.as_ref() }.ok_or_else(missing)?.size as usize;
         let each = (0..n as usize).map(|i| {
             let at = commands.cast::<u8>().wrapping_add(i * stride).cast::<CollectiveCommand>();
-            // SAFETY: as above; all bytes zero are a command.
+            // SAFETY: as above. An all-zero command is valid.
             let command = unsafe { crate::read_sized(at) }.ok_or_else(missing)?;
             // SAFETY: as above.
             unsafe { Self::of(&command) }
@@ -158,8 +160,8 @@ pub const fn collective_table<D: Collectives>() -> CollectiveInterface {
     }
 }
 
-// The safety of the functions below is the contract's: handles are those of the device's type, places NULL or writable, and
-// a group, a box, is closed once.
+// The safety of the functions below is that of the contract: handles are those of the device's
+// type, pointers are NULL or writable, and a group, which is a box, is closed once.
 
 unsafe extern "C" fn make_id<D: Collectives>(
     device: *mut c_void,

@@ -7,24 +7,25 @@ use core::ffi::c_void;
 use core::marker::PhantomData;
 use ultramarine_dlpack::DLDataType;
 
-/// A struct of the contract of which all bytes zero are a valid value and that begins with its
-/// size.
+/// A struct of the contract that begins with its size, and for which all-zero bytes are a valid
+/// value.
 ///
 /// # Safety
-/// Both hold.
+/// Both properties hold.
 pub unsafe trait Plain: Copy {}
 
-// SAFETY: integers and pointers, the size first.
+// SAFETY: the struct has only integers and pointers, and its size comes first.
 unsafe impl Plain for Command {}
 // SAFETY: as above.
 unsafe impl Plain for Tensor {}
 // SAFETY: as above.
 unsafe impl Plain for TensorDesc {}
 
-/// Element `index` of an array of structs that lie `stride` bytes apart, by `min(size)`.
+/// Returns element `index` of an array of structs that are `stride` bytes apart. Copies `min(size)`
+/// bytes of it.
 ///
 /// # Safety
-/// The array has that element, readable for the size that it says.
+/// The array has that element, which is readable for the size that it says.
 unsafe fn element<T: Plain>(first: *const T, stride: u32, index: u32) -> Option<T> {
     let at = first.cast::<u8>().wrapping_add(stride as usize * index as usize).cast::<T>();
     // SAFETY: by this function's contract.
@@ -48,7 +49,7 @@ pub struct Request<'a> {
 
 impl<'a> Request<'a> {
     /// # Safety
-    /// The arguments of a call of `prepare`, valid for `'a`.
+    /// The arguments are those of a call of `prepare`, and are valid for `'a`.
     pub(super) unsafe fn new(
         op: schema::OpId,
         revision: u32,
@@ -63,7 +64,7 @@ impl<'a> Request<'a> {
             if first.is_null() {
                 return Err(Failure::invalid("tensor descriptions are NULL"));
             }
-            // SAFETY: there is a first one, and it begins with its size.
+            // SAFETY: there is at least one, and it begins with its size.
             let stride = unsafe { first.cast::<u32>().read_unaligned() };
             // SAFETY: `n` of them, by this function's contract.
             let all = (0..n).map_while(|i| unsafe { element(first, stride, i) });
@@ -73,8 +74,8 @@ impl<'a> Request<'a> {
         Ok(Self { op, revision, inputs, outputs, attributes, life: PhantomData })
     }
 
-    /// Checks that revision, attributes and numbers of tensors are the schema's. The backend validates ops that
-    /// are not in it.
+    /// Checks that revision, attributes and numbers of tensors agree with the schema. The backend
+    /// validates ops that are not in the schema.
     pub(super) fn check(&self) -> Result<()> {
         let Some(row) = schema::find(self.op) else { return Ok(()) };
         if self.revision == 0 || self.revision > row.revision {
@@ -83,7 +84,7 @@ impl<'a> Request<'a> {
             return Err(Failure::unsupported(text));
         }
         if row.attributes.fields.is_empty() {
-            // Backends have nothing to read there.
+            // The op has no attributes that a backend could read.
             // SAFETY: the host passes NULL or the op's struct, which begins with its size.
             let known = unsafe { crate::tail_is_zero(self.attributes.cast::<schema::NoAttrs>()) };
             if !known {
@@ -107,8 +108,9 @@ impl<'a> Request<'a> {
     /// Returns the operation's attributes, as the struct that the schema names.
     ///
     /// # Errors
-    /// [`Failure::invalid`] if there are none, and [`Failure::unsupported`] for a longer struct
-    /// whose additional bytes are not zero: a later revision of the operation.
+    /// [`Failure::invalid`] if there are none. [`Failure::unsupported`] if the struct is longer
+    /// than `A` and its additional bytes are not zero, because it then belongs to a later revision
+    /// of the operation.
     pub fn attributes<A: Plain>(&self) -> Result<A> {
         // SAFETY: the host passes NULL or the op's struct, which begins with its size.
         let known: A = unsafe { crate::read_sized(self.attributes.cast::<A>()) }
@@ -138,12 +140,12 @@ impl<'a> Request<'a> {
     }
 }
 
-/// The commands of a submit, in order. A submit that fails does so at the command that was taken last, for the host: so
-/// take one when those before it are enqueued.
+/// The commands of a submit, in order. If a submit fails, the host attributes the failure to the
+/// command that was taken last. So take a command only after those before it are enqueued.
 pub struct Commands<'a, D: Device> {
     first: *const Command,
     stride: u32,
-    /// Number of commands that were taken.
+    /// Number of commands that were taken so far.
     next: &'a Cell<u32>,
     n: u32,
     life: PhantomData<&'a D>,
@@ -151,11 +153,11 @@ pub struct Commands<'a, D: Device> {
 
 impl<'a, D: Device> Commands<'a, D> {
     /// # Safety
-    /// The arguments of a call of `submit`, valid for `'a`; plans and buffers are those of a
-    /// device of type `D`.
+    /// The arguments are those of a call of `submit`, and are valid for `'a`. Plans and buffers are
+    /// those of a device of type `D`.
     pub(super) unsafe fn new(first: *const Command, n: u32, next: &'a Cell<u32>) -> Self {
         let n = if first.is_null() { 0 } else { n };
-        // SAFETY: there is a first one, and it begins with its size.
+        // SAFETY: there is at least one, and it begins with its size.
         let stride = if n == 0 { 0 } else { unsafe { first.cast::<u32>().read_unaligned() } };
         Self { first, stride, next, n, life: PhantomData }
     }
@@ -189,8 +191,8 @@ pub struct CommandRef<'a, D: Device> {
 
 impl<'a, D: Device> CommandRef<'a, D> {
     /// # Safety
-    /// A command of the host's, valid for `'a`; plans and buffers are those of a device of
-    /// type `D`.
+    /// The command is one of the host's, and is valid for `'a`. Plans and buffers are those of a
+    /// device of type `D`.
     pub(super) unsafe fn new(command: *const Command) -> Option<Self> {
         // SAFETY: by this function's contract.
         unsafe { crate::read_sized(command) }.map(|command| Self { command, life: PhantomData })
@@ -206,8 +208,8 @@ impl<'a, D: Device> CommandRef<'a, D> {
     /// # Errors
     /// [`Failure::invalid`] if it has none.
     pub fn plan(&self) -> Result<&'a D::Plan> {
-        // SAFETY: a plan that `prepare` gave for a device of this type and that is not
-        // released while commands with it run.
+        // SAFETY: `prepare` made the plan for a device of this type, and it is not released while
+        // commands with it run.
         unsafe { self.command.plan.cast::<D::Plan>().as_ref() }
             .ok_or_else(|| Failure::invalid("the command has no plan"))
     }
@@ -216,7 +218,7 @@ impl<'a, D: Device> CommandRef<'a, D> {
         if index >= n || first.is_null() {
             return Err(Failure::invalid(format!("the command has no tensor {index}")));
         }
-        // SAFETY: below the count, so the array has it.
+        // SAFETY: the index is below the count, so the array has the element.
         let tensor: Tensor = unsafe { element(first, self.command.tensor_stride, index) }
             .ok_or_else(|| Failure::invalid("a tensor is NULL"))?;
         let rank = tensor.dl.ndim;
@@ -253,7 +255,7 @@ impl<'a, D: Device> CommandRef<'a, D> {
         if index >= self.command.n_scalars || self.command.scalars.is_null() {
             return Err(Failure::invalid(format!("the command has no scalar {index}")));
         }
-        // SAFETY: below the count, so the array has it.
+        // SAFETY: the index is below the count, so the array has the element.
         Ok(unsafe { self.command.scalars.add(index as usize).read_unaligned() })
     }
 
@@ -304,8 +306,8 @@ impl<'a, D: Device> TensorRef<'a, D> {
     fn numbers(&self, first: *const i64) -> &'a [i64] {
         match self.tensor.dl.ndim {
             0 => &[],
-            // SAFETY: not NULL (checked when it was made), and there are as many as the rank,
-            // valid during the call.
+            // SAFETY: not NULL (checked when this was made). There are as many as the rank, and
+            // they are valid during the call.
             n => unsafe { core::slice::from_raw_parts(first, n as usize) },
         }
     }
@@ -341,8 +343,8 @@ impl<'a, D: Device> TensorRef<'a, D> {
         unsafe { self.tensor.buffer.cast::<D::Buffer>().as_ref() }
     }
 
-    /// Returns the offsets in bytes, from the first element, of the first byte that belongs to it
-    /// and of the byte behind the last. `None` if they overflow an i64.
+    /// Returns the tensor's first byte and the byte after its last one, as offsets from its first
+    /// element. `None` if they overflow an i64.
     pub fn byte_range(&self) -> Option<(i64, i64)> {
         let axes = self.shape().iter().copied().zip(self.strides().iter().copied());
         ultramarine_dlpack::byte_range(axes, 8 * self.element_bytes())

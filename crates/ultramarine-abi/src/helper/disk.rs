@@ -1,8 +1,9 @@
-//! Compiled code on disk, so that a kernel is compiled once for a user and a kind of device.
+//! A cache of compiled code on disk, so that a kernel is compiled only once for each user and kind
+//! of device.
 //!
-//! A file holds its whole key, which is compared: a hash only names the file. What is cut short,
-//! changed or of another format is ignored and replaced. The files are code, so they have to be
-//! the user's own, in a directory where nobody else writes.
+//! A file contains its complete key, which is compared, because the file's name is only a hash.
+//! Files that are truncated, changed or of another format are ignored and replaced. The files are
+//! code, so they have to belong to the user, in a directory where no other user can write.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -13,23 +14,23 @@ use std::time::{Duration, SystemTime};
 /// A backend's kind of cache files. Files of another format are ignored and replaced.
 #[derive(Clone, Copy, Debug)]
 pub struct Format {
-    /// First bytes of a file. The last one is the version of the format.
+    /// First bytes of a file. The last of them is the version of the format.
     pub magic: [u8; 8],
-    /// Ending of the files' names.
+    /// Extension of the files' names.
     pub ending: &'static str,
 }
 
-/// Magic, three lengths, two words of checksum.
+/// Size of the header: magic, three lengths, two words of checksum.
 const HEADER: usize = 48;
-/// Most bytes of all files.
+/// The most bytes of all files together.
 const MOST: u64 = 512 << 20;
-/// No file of ours is larger.
+/// The most bytes of one file.
 const LARGEST: u64 = 256 << 20;
-/// Bytes written until the directory is looked through again.
+/// After this many written bytes, the directory's size is checked again.
 const OFTEN: u64 = 16 << 20;
-/// How long a file may be unused before its use is noted.
+/// How long a file may be unused before its next use updates its time.
 const STALE: Duration = Duration::from_secs(24 * 60 * 60);
-/// When a file that was never renamed is nobody's any more.
+/// After this time, a temporary file that was not renamed counts as abandoned.
 const LEFT: Duration = Duration::from_secs(60 * 60);
 const UNFINISHED: &str = "part";
 
@@ -38,7 +39,7 @@ const UNFINISHED: &str = "part";
 pub struct Entry {
     /// The device's code, or code that the driver compiles.
     pub image: Vec<u8>,
-    /// Names that go with it, without NULs.
+    /// Names that belong to the code, without NULs.
     pub names: Vec<String>,
 }
 
@@ -48,15 +49,15 @@ pub struct Disk {
     format: Format,
     directory: PathBuf,
     most: u64,
-    /// Bytes written since the directory was looked through.
+    /// Bytes written since the directory's size was last checked.
     written: AtomicU64,
     looked: AtomicBool,
     next: AtomicU64,
 }
 
-/// Returns the directory of a backend's compiled code: `backend` in `ULTRAMARINE_CACHE_DIR`, or in
-/// `ultramarine` in the user's directory of caches. `None` if the environment variable `switch` is
-/// 0, or there is no such directory.
+/// Returns the directory of a backend's compiled code: the directory `backend` in
+/// `ULTRAMARINE_CACHE_DIR`, or in `ultramarine` in the user's cache directory. `None` if the
+/// environment variable `switch` is 0, or if there is no such directory.
 pub fn place(backend: &str, switch: &str) -> Option<PathBuf> {
     if std::env::var_os(switch).is_some_and(|v| v == "0") {
         return None;
@@ -74,16 +75,16 @@ pub fn place(backend: &str, switch: &str) -> Option<PathBuf> {
 }
 
 impl Disk {
-    /// Opens a directory, and makes it if it does not exist. It must belong to the user, and nobody
-    /// else may write to it.
+    /// Opens a directory, and makes it if it does not exist. It must belong to the user, and no
+    /// other user may be able to write to it.
     ///
     /// # Errors
-    /// A text that says what is wrong with the directory.
+    /// A description of the problem with the directory.
     pub fn open(directory: PathBuf, format: Format) -> Result<Self, String> {
         Self::bounded(directory, format, MOST)
     }
 
-    /// With another bound on the bytes of all files.
+    /// Like [`Disk::open`], with another limit for the bytes of all files.
     fn bounded(directory: PathBuf, format: Format, most: u64) -> Result<Self, String> {
         let said = |e: io::Error| format!("{}: {e}", directory.display());
         make_directory(&directory).map_err(said)?;
@@ -119,23 +120,24 @@ impl Disk {
         let entry = decode(self.format.magic, &bytes, key)?;
         let age = metadata.modified().ok().and_then(|at| at.elapsed().ok());
         if age.is_some_and(|age| age > STALE) {
-            // The oldest are removed first; where it cannot be noted, it is compiled again some day.
+            // The files with the oldest times are removed first. If the time cannot be updated, the
+            // kernel may be compiled again later.
             let _ = file.set_modified(SystemTime::now());
         }
         Some(entry)
     }
 
-    /// Keeps an entry under a key. It replaces the entry that was there. Old entries are removed if
-    /// the directory grows too large.
+    /// Stores an entry under a key. It replaces an earlier entry. Old entries are removed if the
+    /// directory grows too large.
     ///
     /// # Errors
-    /// A text that names the directory and what failed.
+    /// A description with the directory and the failure.
     pub fn put(&self, key: &[u8], entry: &Entry) -> Result<(), String> {
         let bytes = encode(self.format.magic, key, entry);
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let name = format!("{}-{number}.{UNFINISHED}", std::process::id());
         let unfinished = self.directory.join(name);
-        // Renamed when it is whole: nobody sees a part of it.
+        // The file is renamed when it is complete, so that other processes never see a part of it.
         let done =
             write_new(&unfinished, &bytes).and_then(|()| fs::rename(&unfinished, self.path(key)));
         if let Err(error) = done {
@@ -155,8 +157,8 @@ impl Disk {
         let _ = fs::remove_file(self.path(key));
     }
 
-    /// Removes the oldest files until the others are well within the bound, and what other
-    /// processes left unfinished.
+    /// Removes the oldest files until the others take well less than the limit. Also removes files
+    /// that other processes did not finish.
     fn prune(&self) {
         let Ok(entries) = fs::read_dir(&self.directory) else { return };
         let (mut files, mut total) = (Vec::new(), 0);
@@ -200,7 +202,8 @@ fn make_directory(path: &Path) -> io::Result<()> {
     fs::create_dir_all(path)
 }
 
-/// True if a file or directory is the user's, and nobody else may write to it.
+/// Returns an error unless a file or directory belongs to the user and no other user can write to
+/// it.
 #[cfg(unix)]
 fn owned(metadata: &fs::Metadata) -> Result<(), String> {
     use std::os::unix::fs::MetadataExt;
@@ -216,7 +219,7 @@ fn owned(metadata: &fs::Metadata) -> Result<(), String> {
     }
 }
 
-/// A user's directories are their own by the system's inherited rules.
+/// On this system, inherited permissions make a user's directories private.
 #[cfg(not(unix))]
 fn owned(_metadata: &fs::Metadata) -> Result<(), String> {
     Ok(())
@@ -242,7 +245,7 @@ fn encode(magic: [u8; 8], key: &[u8], entry: &Entry) -> Vec<u8> {
     bytes
 }
 
-/// The entry of a file, if it is whole and of that key.
+/// Returns the entry in a file, if the file is complete and has that key.
 fn decode(expected: [u8; 8], bytes: &[u8], key: &[u8]) -> Option<Entry> {
     let (header, rest) = bytes.split_at_checked(HEADER)?;
     let (magic, words) = header.split_at(expected.len());
@@ -265,8 +268,8 @@ fn decode(expected: [u8; 8], bytes: &[u8], key: &[u8]) -> Option<Entry> {
     Some(Entry { image: image.to_vec(), names })
 }
 
-/// 128 bits of the parts and their lengths, the same in every process. It finds accidents; it is
-/// no defence against anybody.
+/// Returns 128 bits that depend on the parts and their lengths, the same in every process. They
+/// detect accidental changes, and are no protection against attacks.
 pub fn digest(parts: &[&[u8]]) -> [u64; 2] {
     let mut state = [0x243f_6a88_85a3_08d3_u64, 0x1319_8a2e_0370_7344];
     let mut mix = |word: u64| {

@@ -1,4 +1,4 @@
-//! The disk cache: what is read back, and what is not believed.
+//! Tests of the disk cache: entries that are read back, and files that are rejected.
 
 use super::*;
 
@@ -49,7 +49,7 @@ fn a_file_of_another_key_is_not_believed() {
     let place = Place::new("key");
     let disk = place.disk();
     disk.put(b"mine", &entry("code")).unwrap();
-    // As if both had one hash.
+    // Simulate two keys with the same hash.
     fs::rename(disk.path(b"mine"), disk.path(b"yours")).unwrap();
     assert_eq!(disk.get(b"yours"), None);
 }

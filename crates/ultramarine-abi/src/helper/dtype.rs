@@ -1,4 +1,4 @@
-//! Dtypes as backends in Rust have them.
+//! Dtypes as an enum, for backends in Rust.
 
 use crate::schema;
 use ultramarine_dlpack::DLDataType;
@@ -26,13 +26,13 @@ pub enum Dtype {
 
 use Dtype::*;
 
-/// All dtypes, in the order of the device masks' bits.
+/// All dtypes, in the order of the bits in device masks.
 pub const ALL: [Dtype; 14] = [
     Bool, Uint8, Uint16, Uint32, Uint64, Int8, Int16, Int32, Int64, Float16, Float32, Float64,
     Bfloat16, Complex64,
 ];
 
-/// The device masks with all of them.
+/// The device mask with all dtypes.
 pub const MASK: u32 = (1 << ALL.len()) - 1;
 
 impl Dtype {
@@ -76,8 +76,8 @@ impl Dtype {
         schema::DTYPES[self as usize].0
     }
 
-    /// Returns the unsigned integer dtype of the same size, or uint64: for kernels that only move
-    /// elements.
+    /// Returns the unsigned integer dtype of the same size, or uint64 if there is none. It is for
+    /// kernels that only move elements.
     pub const fn word(self) -> Self {
         match self.bytes() {
             1 => Uint8,

@@ -1,9 +1,9 @@
-//! The macros that make a crate a plugin.
+//! The macros that make a crate into a plugin.
 
-/// The ABI info of a plugin: a `const UM_ABI_INFO`, its note in the file, and the entry point
-/// that returns it.
+/// Defines the ABI info of a plugin: a `const UM_ABI_INFO`, its note in the file, and the entry
+/// point that returns it.
 ///
-/// `cpu_features` may be left out: then it is the features that the crate is compiled with.
+/// `cpu_features` may be left out. It is then the list of features that the crate is compiled with.
 #[macro_export]
 macro_rules! export_abi_info {
     (name: $name:expr, variant: $variant:expr, device_type: $device_type:expr,
@@ -48,8 +48,8 @@ macro_rules! export_abi_info {
     };
 }
 
-/// Makes the crate (of type `cdylib`) a plugin of a [`Backend`](crate::helper::Backend): entry
-/// points, ABI info and note. All but `backend` are constants.
+/// Makes the crate (of type `cdylib`) into a plugin of a [`Backend`](crate::helper::Backend), with
+/// entry points, ABI info and note. All arguments except `backend` are constants.
 #[macro_export]
 macro_rules! export_backend {
     (backend: $backend:ty, name: $name:expr, variant: $variant:expr,
@@ -97,7 +97,7 @@ macro_rules! export_backend {
     };
 }
 
-/// Returns a text with a NUL behind it. `N` is one more than its length.
+/// Returns a text with a NUL at the end. `N` is the text's length plus one.
 pub const fn nul_terminated<const N: usize>(text: &str) -> [u8; N] {
     let mut bytes = [0; N];
     bytes.split_at_mut(text.len()).0.copy_from_slice(text.as_bytes());

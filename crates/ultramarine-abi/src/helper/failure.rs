@@ -1,4 +1,4 @@
-//! Errors, and panics as errors.
+//! Errors, and the conversion of panics to errors.
 
 use super::Host;
 use crate::{Error, Status, status};
@@ -6,8 +6,8 @@ use core::any::Any;
 use core::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// The failure of an entry: a status code and a message. [`guard`] makes the host's error object of
-/// it.
+/// The failure of an entry point: a status code and a message. [`guard`] makes the host's error
+/// object from it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// One of [`status`], not OK.
@@ -16,7 +16,7 @@ pub struct Failure {
     pub text: String,
 }
 
-/// The result of an entry, with [`Failure`] as its error.
+/// The result of an entry point, with [`Failure`] as its error.
 pub type Result<T> = core::result::Result<T, Failure>;
 
 impl Failure {
@@ -26,8 +26,8 @@ impl Failure {
         Self { code: status::ERROR, text: text.into() }
     }
 
-    /// Makes the refusal of an operation, dtype or attribute that the backend does not have. In
-    /// `prepare` it makes the host look for another way.
+    /// Makes the refusal of an operation, dtype or attribute that the backend does not have.
+    /// Returned from `prepare`, it makes the host try another way.
     pub fn unsupported(text: impl Into<String>) -> Self {
         Self { code: status::UNSUPPORTED, text: text.into() }
     }
@@ -47,11 +47,11 @@ impl Failure {
         Self { code: status::INVALID, text: text.into() }
     }
 
-    /// The failure of a panic.
+    /// Makes the failure of a panic.
     pub(super) fn of_panic(payload: Box<dyn Any + Send>) -> Self {
         let text = panic_message(&*payload).unwrap_or("no text");
         let failure = Self::new(format!("panicked: {text}"));
-        // The payload is the backend's: its drop may panic as well.
+        // The payload belongs to the backend, and its drop may panic too.
         if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
             core::mem::forget(second);
         }
@@ -85,7 +85,7 @@ impl From<&str> for Failure {
     }
 }
 
-/// Runs the body of an entry: a failure or a panic becomes a status and an error object.
+/// Runs the body of an entry point. A failure or a panic becomes a status and an error object.
 ///
 /// # Safety
 /// `error` is NULL or writable.
@@ -100,7 +100,7 @@ pub unsafe fn guard(
         Ok(Err(failure)) => failure,
         Err(payload) => Failure::of_panic(payload),
     };
-    // A failure whose code says success would be taken for one.
+    // A failure with the code of success would count as a success.
     let code = if failure.code == status::OK { status::ERROR } else { failure.code };
     if let Some(host) = host
         && !error.is_null()
@@ -111,8 +111,8 @@ pub unsafe fn guard(
     code
 }
 
-/// Runs the body of an entry that cannot tell an error: a panic is logged, `otherwise` is
-/// what the caller gets.
+/// Runs the body of an entry point that cannot return an error. A panic is logged, and the caller
+/// gets `otherwise`.
 pub fn guard_value<T>(host: Option<&Host>, otherwise: T, body: impl FnOnce() -> T) -> T {
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(value) => value,
@@ -145,8 +145,8 @@ macro_rules! bail {
     };
 }
 
-/// Returns a formatted text as [`bail!`](crate::bail) does unless a condition holds: `ensure!(n <=
-/// 8, "rank {n} is more than 8")`.
+/// Returns a formatted text as an error, like [`bail!`](crate::bail), if a condition is false:
+/// `ensure!(n <= 8, "rank {n} is more than 8")`.
 #[macro_export]
 macro_rules! ensure {
     ($condition:expr, $($text:tt)+) => {

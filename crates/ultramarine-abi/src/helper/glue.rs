@@ -1,7 +1,7 @@
-//! The functions of the table around a backend's traits.
+//! The functions of the table, which call a backend's traits.
 //!
-//! Handles are addresses of boxes: the backend's and a device's with the host beside them,
-//! buffers, streams, events and plans bare.
+//! Handles are addresses of boxes. The boxes of the backend and of devices also contain the host;
+//! those of buffers, streams, events and plans contain only the object.
 
 use super::backend::{Backend, Device};
 use super::{CommandRef, Commands, Failure, Host, Request, Result, guard, guard_value};
@@ -40,7 +40,7 @@ pub unsafe fn handle<'a, T>(handle: *mut c_void, what: &str) -> Result<&'a T> {
         .ok_or_else(|| Failure::invalid(format!("{what} is NULL")))
 }
 
-/// Puts a value behind a new handle, and writes the handle to `place`. [`take`] ends it.
+/// Puts a value into a box, and writes the new handle to `place`. [`take`] frees it.
 ///
 /// # Errors
 /// [`Failure::invalid`] if `place` is NULL.
@@ -56,19 +56,19 @@ pub unsafe fn give<T>(place: *mut *mut c_void, value: T) -> Result<()> {
     Ok(())
 }
 
-/// Frees what a handle stands for.
+/// Frees the object of a handle.
 ///
 /// # Safety
-/// `handle` is NULL or a handle of that type that is used no more.
+/// `handle` is NULL or a handle of that type that is no longer used.
 pub unsafe fn take<T>(host: Option<Host>, handle: *mut c_void) {
     if !handle.is_null() {
-        // SAFETY: `give` made it of a box.
+        // SAFETY: `give` made the handle from a box.
         let value = unsafe { Box::from_raw(handle.cast::<T>()) };
         guard_value(host.as_ref(), (), || drop(value));
     }
 }
 
-/// The host beside a device.
+/// Returns the host that is stored with a device.
 ///
 /// # Safety
 /// `device` is NULL or a handle of such a device.
@@ -77,7 +77,7 @@ pub unsafe fn host_of<D>(device: *mut c_void) -> Option<Host> {
     unsafe { device.cast::<DeviceCell<D>>().as_ref() }.map(|cell| cell.host)
 }
 
-/// The device behind a handle, for functions of optional interfaces that return no status.
+/// Returns the device of a handle, for functions of optional interfaces that return no status.
 ///
 /// # Safety
 /// `device` is NULL or a handle of such a device, alive for `'a`.
@@ -86,8 +86,8 @@ pub unsafe fn device_of<'a, D: Device>(device: *mut c_void) -> Option<&'a D> {
     unsafe { device.cast::<DeviceCell<D>>().as_ref() }.map(|cell| &cell.device)
 }
 
-/// Runs `body` with the device, guarded: what the functions of an optional interface do with
-/// their first argument.
+/// Runs `body` with the device, and turns failures and panics into a status. It is for functions of
+/// an optional interface, whose first argument is the device.
 ///
 /// # Safety
 /// `device` is NULL or a handle of such a device; `error` is NULL or writable.
@@ -105,8 +105,9 @@ pub unsafe fn with_device<D: Device>(
     }
 }
 
-// The functions below are the table's; their safety is the contract's: handles are those that
-// the functions gave, places are NULL or writable, arrays have the lengths that are said.
+// The functions below are those of the table. Their safety is that of the contract: handles are
+// those that these functions returned, pointers are NULL or writable, and arrays have the given
+// lengths.
 
 unsafe extern "C" fn device_count<B: Backend>(backend: *mut c_void) -> u32 {
     // SAFETY: the contract's.
@@ -114,10 +115,10 @@ unsafe extern "C" fn device_count<B: Backend>(backend: *mut c_void) -> u32 {
         .map_or(0, |cell| guard_value(Some(&cell.host), 0, || cell.backend.device_count()))
 }
 
-/// Runs `body` with the backend, guarded.
+/// Runs `body` with the backend, and turns failures and panics into a status.
 ///
 /// # Safety
-/// `backend` is NULL or what `init` gave; `error` is NULL or writable.
+/// `backend` is NULL or the pointer that `init` returned; `error` is NULL or writable.
 unsafe fn with_backend<B: Backend>(
     backend: *mut c_void,
     index: u32,
@@ -146,7 +147,7 @@ unsafe extern "C" fn device_info<B: Backend>(
     info: *mut DeviceInfo,
     error: Errors,
 ) -> Status {
-    // SAFETY: the contract's; all bytes zero are a DeviceInfo.
+    // SAFETY: the contract's. An all-zero DeviceInfo is valid.
     unsafe {
         with_backend::<B>(backend, index, error, |cell| {
             let mut filled: DeviceInfo = core::mem::zeroed();
@@ -402,14 +403,14 @@ unsafe extern "C" fn submit<D: Device>(
             d.submit(stream, Commands::new(commands, n_commands, &taken))
         })
     };
-    // SAFETY: the host's place for the error, in which `guard` leaves what the host made.
+    // SAFETY: the host's error pointer, to which `guard` has written the host's error object.
     unsafe { fail_command(host_of::<D>(device).as_ref(), code, error, taken.get()) }
 }
 
-/// Says that a submit that ended with `code` failed at the command that it took last.
+/// Marks the last command that was taken as the failed one of a submit that ended with `code`.
 ///
 /// # Safety
-/// `error` is NULL or the caller's place, which holds an error object if the submit failed.
+/// `error` is NULL or the caller's pointer, which has an error object if the submit failed.
 unsafe fn fail_command(host: Option<&Host>, code: Status, error: Errors, taken: u32) -> Status {
     if let (Some(host), false, false) = (host, code == status::OK, error.is_null()) {
         // SAFETY: by this function's contract.
@@ -432,12 +433,12 @@ unsafe extern "C" fn interface<B: Backend>(
     })
 }
 
-/// Fills the host's table with the functions of `B` around a new value of it: what
-/// `ultramarine_backend_init` does. The functions get a pointer to a private struct around the
-/// backend or device, and pointers to its buffers, streams, events and plans.
+/// Fills the host's table with the functions of `B` around a new value of it. This is the body of
+/// `ultramarine_backend_init`. The functions get a pointer to a private struct around the backend
+/// or device, and pointers to its buffers, streams, events and plans.
 ///
 /// # Safety
-/// The arguments of `ultramarine_backend_init`.
+/// The arguments are those of `ultramarine_backend_init`.
 pub unsafe fn init<B: Backend>(
     name: &'static CStr,
     device_type: i32,
@@ -481,7 +482,7 @@ pub unsafe fn init<B: Backend>(
             submit: Some(submit::<B::Device>),
             interface: Some(interface::<B>),
         };
-        // A backend is never unloaded, so the box is given away for good.
+        // A backend is never unloaded, so the box is leaked.
         let filled = BackendTable { backend: Box::into_raw(cell).cast(), ..filled };
         // SAFETY: by this function's contract.
         match unsafe { write_sized(table, &filled) } {
@@ -493,12 +494,12 @@ pub unsafe fn init<B: Backend>(
     unsafe { guard(Some(&host), error, body) }
 }
 
-/// Fills a score: what `ultramarine_backend_score` does. A panic is a score of 0.
+/// Fills a score. This is the body of `ultramarine_backend_score`. A panic gives a score of 0.
 ///
 /// # Safety
-/// The arguments of `ultramarine_backend_score`.
+/// The arguments are those of `ultramarine_backend_score`.
 pub unsafe fn score<B: Backend>(place: *mut BackendScore) -> Status {
-    // SAFETY: by this function's contract; all bytes zero are a score.
+    // SAFETY: by this function's contract. An all-zero score is valid.
     let Some(mut filled) = (unsafe { read_sized(place) }) else { return status::INVALID };
     let body = std::panic::AssertUnwindSafe(B::score);
     let said = std::panic::catch_unwind(body)
@@ -509,7 +510,7 @@ pub unsafe fn score<B: Backend>(place: *mut BackendScore) -> Status {
     if !filled.devices.is_null() && filled.device_stride >= size_of::<u32>() as u32 {
         for (i, device) in said.devices.iter().take(filled.device_capacity as usize).enumerate() {
             let at = filled.devices.cast::<u8>().wrapping_add(i * filled.device_stride as usize);
-            // SAFETY: below the capacity, each with its size set by the host.
+            // SAFETY: the index is below the capacity, and the host has set the size of each.
             unsafe { write_sized(at.cast::<DeviceIdentity>(), device) };
         }
     }

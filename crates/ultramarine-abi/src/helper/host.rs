@@ -1,4 +1,4 @@
-//! The host's table, safely.
+//! A safe wrapper of the host's table.
 
 use super::{Failure, Result};
 use crate::{Error, HostTable, Status, read_sized};
@@ -7,14 +7,14 @@ use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 
-/// Severity of a log message. The host shows warnings and errors, unless `ULTRAMARINE_LOG` says
-/// otherwise.
+/// Severity of a log message. The host shows warnings and errors, unless `ULTRAMARINE_LOG` is set
+/// to another level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Level {
     /// Something failed.
     Error = 0,
-    /// Something is not as it should be.
+    /// Something is wrong, but nothing has failed.
     Warning = 1,
     /// Information for users.
     Info = 2,
@@ -22,8 +22,8 @@ pub enum Level {
     Debug = 3,
 }
 
-/// A copy of the host's table, valid as long as the process lives. Functions that the host lacks do
-/// nothing, or work in place.
+/// A copy of the host's table, which is valid as long as the process lives. If the host lacks a
+/// function, the method does nothing or does the work itself.
 #[derive(Clone, Copy)]
 pub struct Host {
     table: HostTable,
@@ -58,8 +58,8 @@ impl Host {
         }
     }
 
-    /// Makes an error object of a status and a text; NULL if the host makes none. The host owns it
-    /// once it is returned from an entry.
+    /// Makes an error object from a status and a text. Returns NULL if the host cannot make one.
+    /// Once an entry point has returned it, the host owns it.
     pub fn error(&self, code: Status, text: &str) -> *mut Error {
         match self.table.error_new {
             // SAFETY: as in `log`.
@@ -73,7 +73,8 @@ impl Host {
     /// Marks the error of a submit as that of command `index` of its list.
     ///
     /// # Safety
-    /// `error` is NULL, or [`Host::error`] of this host made it and it was not handed over yet.
+    /// `error` is NULL, or [`Host::error`] of this host made it and it has not been returned to the
+    /// host yet.
     pub unsafe fn error_command(&self, error: *mut Error, index: u32) {
         if let (Some(say), false) = (self.table.error_command, error.is_null()) {
             // SAFETY: the host's function with the host's pointer, and by this function's contract.
@@ -95,7 +96,7 @@ impl Host {
         if data.is_null() {
             return Err(Failure::out_of_memory(bytes));
         }
-        // SAFETY: the host gave that many bytes.
+        // SAFETY: the host returned that many bytes.
         unsafe { data.write_bytes(0, length) };
         Ok(HostMemory { host: *self, data, bytes: length })
     }
@@ -106,8 +107,8 @@ impl Host {
         self.table.thread_count.map_or(1, |f| unsafe { f(self.table.host) }).max(1)
     }
 
-    /// Calls `body(i)` for every `i < count`, on the host's threads and the calling one, and
-    /// returns when all calls have ended. Nested loops run in place.
+    /// Calls `body(i)` for every `i < count`, on the host's threads and the calling thread. Returns
+    /// when all calls have ended. Nested loops run on the calling thread alone.
     ///
     /// # Errors
     /// The first panic of a body, as a [`Failure`]. The other calls are made nevertheless.
@@ -117,7 +118,7 @@ impl Host {
             first: Mutex<Option<Failure>>,
         }
         unsafe extern "C" fn call<F: Fn(u64) + Sync>(context: *mut c_void, index: u64) {
-            // SAFETY: the context of this very loop, which outlives it.
+            // SAFETY: the context of this loop, which outlives the call.
             let shared = unsafe { &*context.cast::<Shared<'_, F>>() };
             if let Err(payload) = catch_unwind(AssertUnwindSafe(|| (shared.body)(index))) {
                 let failure = Failure::of_panic(payload);
@@ -129,8 +130,8 @@ impl Host {
         let context = (&raw const shared).cast_mut().cast::<c_void>();
         match self.table.parallel_for {
             Some(run) if count > 1 => {
-                // SAFETY: `call` never unwinds and `shared` lives until the loop returns;
-                // the body is Sync, so it may be called from many threads.
+                // SAFETY: `call` never unwinds, and `shared` lives until the loop returns. The body
+                // is Sync, so many threads may call it.
                 unsafe { run(self.table.host, count, call::<F>, context) }
             }
             _ => {
@@ -147,15 +148,15 @@ impl Host {
     }
 }
 
-/// Memory of the host's, freed when dropped. Its content may be changed through its address
-/// by anybody who has it, so it is reached by pointers only.
+/// Memory of the host. Dropping this frees it. Any code that has its address may change its
+/// content, so it is accessed only through pointers.
 pub struct HostMemory {
     host: Host,
     data: *mut u8,
     bytes: usize,
 }
 
-// SAFETY: plain memory, reached through raw pointers only.
+// SAFETY: plain memory, accessed only through raw pointers.
 unsafe impl Send for HostMemory {}
 // SAFETY: as above.
 unsafe impl Sync for HostMemory {}
@@ -176,7 +177,7 @@ impl HostMemory {
         self.bytes == 0
     }
 
-    /// The address of `bytes` bytes from `offset`.
+    /// Returns the address of `bytes` bytes from `offset` on.
     fn part(&self, offset: u64, bytes: usize) -> Result<*mut u8> {
         let start = usize::try_from(offset)
             .ok()
@@ -190,27 +191,28 @@ impl HostMemory {
         }
     }
 
-    /// Copies `source` to `offset`: what [`SyncDevice::upload`](super::SyncDevice::upload) is for this memory.
+    /// Copies `source` to `offset`. It implements [`SyncDevice::upload`](super::SyncDevice::upload)
+    /// for this memory.
     ///
     /// # Errors
-    /// [`crate::status::INVALID`] when that is not all inside.
+    /// [`crate::status::INVALID`] if the range is not inside of the memory.
     ///
     /// # Safety
-    /// Nobody else uses that part meanwhile. (The host keeps to that in calls of a backend.)
+    /// Nothing else uses that part meanwhile. (The host guarantees this in calls of a backend.)
     pub unsafe fn upload(&self, offset: u64, source: &[u8]) -> Result<()> {
         let to = self.part(offset, source.len())?;
-        // SAFETY: so many bytes are there, and the caller's promise.
+        // SAFETY: the memory has that many bytes, and the caller promises exclusive use.
         unsafe { to.copy_from_nonoverlapping(source.as_ptr(), source.len()) };
         Ok(())
     }
 
-    /// Copies what is at `offset` to `target`.
+    /// Copies the bytes at `offset` to `target`.
     ///
     /// # Errors
-    /// [`crate::status::INVALID`] when that is not all inside.
+    /// [`crate::status::INVALID`] if the range is not inside of the memory.
     ///
     /// # Safety
-    /// Nobody writes to that part meanwhile.
+    /// Nothing writes to that part meanwhile.
     pub unsafe fn download(&self, offset: u64, target: &mut [MaybeUninit<u8>]) -> Result<()> {
         let from = self.part(offset, target.len())?;
         // SAFETY: as in `upload`.
@@ -222,14 +224,14 @@ impl HostMemory {
 impl Drop for HostMemory {
     fn drop(&mut self) {
         if let Some(free) = self.host.table.free {
-            // SAFETY: what `alloc` gave, once.
+            // SAFETY: `alloc` returned this memory, and it is freed once.
             unsafe { free(self.host.table.host, self.data.cast()) };
         }
     }
 }
 
-/// The part of an `impl SyncDevice` that is about buffers, for a device whose buffers are memory of
-/// the host: `host_memory_buffers!(field)`, where `field` of the device is its [`Host`].
+/// The methods for buffers of an `impl SyncDevice`, for a device whose buffers are memory of the
+/// host: `host_memory_buffers!(field)`, where `field` of the device is its [`Host`].
 #[macro_export]
 macro_rules! host_memory_buffers {
     ($host:tt) => {

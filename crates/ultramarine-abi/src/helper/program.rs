@@ -1,4 +1,4 @@
-//! Fused programs as the contract gives them, their lists decoded.
+//! Decoded fused programs.
 
 use super::{Dtype, Failure, Result};
 use crate::fused::{Instruction, NO_REDUCTION, Program};
@@ -6,17 +6,18 @@ use crate::fused::{Instruction, NO_REDUCTION, Program};
 /// A decoded fused program: the parts from which a backend makes its own form.
 #[derive(Debug)]
 pub struct ProgramParts<'a> {
-    /// Dtypes of inputs, then of constants: those of the instructions' results come behind.
+    /// Dtypes of the inputs, then of the constants. The dtypes of the instructions' results are to
+    /// be appended.
     pub dtypes: Vec<Dtype>,
-    /// Instructions, whose operands are not checked.
+    /// Instructions. Their operands are not checked.
     pub instructions: &'a [Instruction],
-    /// The values that are written, not checked either.
+    /// The values that are written. They are not checked either.
     pub outputs: Vec<usize>,
     /// The epilogue of output 0: its code, and the mask of its axes.
     pub reduce: Option<(u32, u64)>,
 }
 
-/// The largest programs that a backend takes.
+/// The limits for programs that a backend takes.
 #[derive(Clone, Copy, Debug)]
 pub struct ProgramLimits {
     /// Inputs.
@@ -31,10 +32,10 @@ pub struct ProgramLimits {
     pub instructions: usize,
 }
 
-/// A slice of the contract's.
+/// Returns a list of the contract as a slice.
 ///
 /// # Safety
-/// `first` is NULL, or there are `n` of them for `'a`.
+/// `first` is NULL, or points at `n` elements that are valid for `'a`.
 unsafe fn list<'a, T>(first: *const T, n: u32) -> Result<&'a [T]> {
     match (n, first.is_null()) {
         (0, _) => Ok(&[]),
@@ -45,13 +46,13 @@ unsafe fn list<'a, T>(first: *const T, n: u32) -> Result<&'a [T]> {
 }
 
 impl<'a> ProgramParts<'a> {
-    /// Decodes a program with inputs of these dtypes.
+    /// Decodes a program whose inputs have these dtypes.
     ///
     /// # Safety
-    /// The program's lists have the lengths that it says, for `'a`.
+    /// The program's lists have the lengths that the program gives, and are valid for `'a`.
     ///
     /// # Errors
-    /// [`Failure::unsupported`] for a program that is larger than `most`, and for a dtype that the
+    /// [`Failure::unsupported`] for a program that exceeds `most`, and for a dtype that the
     /// contract does not have.
     pub unsafe fn of(given: &Program, inputs: &[Dtype], most: ProgramLimits) -> Result<Self> {
         let tensors = u64::from(given.n_inputs) + u64::from(given.n_outputs);
@@ -118,7 +119,8 @@ mod tests {
             n_outputs: 1,
             n_inputs: 1,
         };
-        // SAFETY: the lists have these lengths, but for the last program's, which are not read.
+        // SAFETY: the lists have these lengths, except those of the last program, which are not
+        // read.
         let parts = |given: &Program| unsafe {
             ProgramParts::of(given, &[Dtype::Int8], most).map_err(|failure| failure.code)
         };

@@ -1,5 +1,4 @@
-//! Recordings as Rust backends keep them: a copy of the commands, and the memory that the last
-//! replay bound.
+//! Recordings for Rust backends: a copy of the commands, and the memory that the last replay bound.
 
 use super::{CommandRef, Device, Failure, Plain, Result};
 use crate::interface::replay::{
@@ -10,7 +9,7 @@ use crate::{Command, Tensor};
 use core::ffi::c_void;
 use core::marker::PhantomData;
 
-// SAFETY: integers and pointers, the size first.
+// SAFETY: the struct has only integers and pointers, and its size comes first.
 unsafe impl Plain for RecordedCommand {}
 // SAFETY: as above.
 unsafe impl Plain for RecordingRequest {}
@@ -28,19 +27,19 @@ const NOTHING: Place = Place {
     place: 0,
 };
 
-/// A command, with all that it points at.
+/// A command, with everything that it points at.
 struct Owned {
     plan: *mut c_void,
     n_inputs: u32,
-    /// Inputs, then outputs. `shape` and `strides` point into `sizes`.
+    /// The inputs, then the outputs. `shape` and `strides` point into `sizes`.
     tensors: Vec<Tensor>,
-    /// Shape and strides of each tensor, one behind the other.
+    /// Shape and strides of each tensor, one after the other.
     sizes: Vec<i64>,
-    /// Source of each tensor's memory, and its offset there.
+    /// The source of each tensor's memory, and the offset in it.
     sources: Vec<(MemorySource, u64)>,
     scalars: Vec<[u64; 2]>,
     scalar_slots: Vec<u32>,
-    /// The workspace that a replay gives: its buffer, or its address for the host.
+    /// The workspace of a replay: its buffer, or its address for the host.
     workspace: *mut c_void,
     workspace_source: (MemorySource, u64),
 }
@@ -49,7 +48,7 @@ impl Owned {
     /// Copies a command.
     ///
     /// # Safety
-    /// A command of the host's with all that it points at.
+    /// The command is the host's, and everything that it points at is valid.
     ///
     /// # Errors
     /// [`Failure::invalid`] for a request that breaks the contract.
@@ -76,7 +75,8 @@ impl Owned {
                 None => (command.inputs, i),
                 Some(at) => (command.outputs, at),
             };
-            // SAFETY: there are so many, `tensor_stride` bytes apart, and sources for each.
+            // SAFETY: there are that many tensors, `tensor_stride` bytes apart, and a source for
+            // each.
             unsafe {
                 let place = first.cast::<u8>().wrapping_add(command.tensor_stride as usize * at);
                 let tensor: Tensor = crate::read_sized(place.cast())
@@ -104,7 +104,7 @@ impl Owned {
             if command.scalars.is_null() {
                 return Err(Failure::invalid("the scalars of a command are NULL"));
             }
-            // SAFETY: there are so many.
+            // SAFETY: there are that many.
             unsafe {
                 owned.scalars.push(command.scalars.add(i).read_unaligned());
                 if !recorded.scalar_slots.is_null() {
@@ -116,7 +116,7 @@ impl Owned {
         Ok(owned)
     }
 
-    /// Lets the tensors point at this command's own sizes.
+    /// Makes the tensors point at this command's own sizes.
     fn point(&mut self) {
         let mut at = 0;
         for tensor in &mut self.tensors {
@@ -127,7 +127,7 @@ impl Owned {
         }
     }
 
-    /// Sources of memory: the tensors', and the workspace's.
+    /// Iterates over the sources of memory: those of the tensors, and that of the workspace.
     fn all_sources(&self) -> impl Iterator<Item = MemorySource> {
         self.sources.iter().map(|s| s.0).chain([self.workspace_source.0])
     }
@@ -199,7 +199,7 @@ struct Bound {
     arena: Place,
 }
 
-/// Memory that is bound, and where that is.
+/// Memory that is bound, and its location.
 #[derive(Clone, Copy)]
 struct Place {
     memory: SlotMemory,
@@ -207,7 +207,7 @@ struct Place {
 }
 
 impl Place {
-    /// Binds other memory, of which `users` learn.
+    /// Binds other memory, and marks its users.
     fn set(
         &mut self,
         memory: SlotMemory,
@@ -228,7 +228,7 @@ impl Place {
     }
 }
 
-/// The commands that name a slot, by its number.
+/// The commands that use each slot.
 #[derive(Default)]
 struct Users {
     slots: Vec<Vec<u32>>,
@@ -236,32 +236,32 @@ struct Users {
     arena: Vec<u32>,
 }
 
-/// The commands of a recording, bound to the memory of the last replay. `D` is the device's type,
-/// whose buffers and plans the handles stand for.
+/// The commands of a recording, bound to the memory of the last replay. `D` is the type of the
+/// device to which the handles of buffers and plans belong.
 pub struct RecordedCommands<D> {
     commands: Vec<Owned>,
     arena_bytes: u64,
     bound: Bound,
     users: Users,
-    /// Commands that the next replay has to look at, whatever is bound.
+    /// Commands that the next replay must use again, whatever is bound.
     stale: Vec<u32>,
     changed: Vec<u32>,
-    /// Commands whose memory has another handle, if nothing else.
+    /// Commands whose memory has another handle, even if it is the same memory.
     touched: Vec<u32>,
     life: PhantomData<fn() -> D>,
 }
 
-// SAFETY: handles and the command's own memory, which the contract lets cross threads.
+// SAFETY: handles, and the command's own memory. By the contract both may be used on any thread.
 unsafe impl<D> Send for RecordedCommands<D> {}
-// SAFETY: as above; what is shared is only read.
+// SAFETY: as above. Shared data is only read.
 unsafe impl<D> Sync for RecordedCommands<D> {}
 
 impl<D> RecordedCommands<D> {
     /// Copies a request.
     ///
     /// # Safety
-    /// The argument of `record`: a request with all that it points at, whose plans and fixed
-    /// buffers are those of a device of type `D` and outlive the value.
+    /// The argument is that of `record`: a request, with everything that it points at. Its plans
+    /// and fixed buffers are those of a device of type `D`, and outlive the returned value.
     pub unsafe fn read(request: *const RecordingRequest) -> Result<Self> {
         // SAFETY: by this function's contract.
         let request = unsafe { crate::read_sized(request) }
@@ -284,7 +284,7 @@ impl<D> RecordedCommands<D> {
             return Err(Failure::invalid("the recorded commands are NULL"));
         }
         for i in 0..request.n_commands as usize {
-            // SAFETY: there are so many, as far apart as the first one says.
+            // SAFETY: there are that many, as far apart as the first one says.
             unsafe {
                 let stride = request.commands.cast::<u32>().read_unaligned() as usize;
                 let at = request.commands.cast::<u8>().wrapping_add(i * stride);
@@ -297,7 +297,7 @@ impl<D> RecordedCommands<D> {
     }
 
     /// # Safety
-    /// A recorded command with all that it points at.
+    /// A recorded command, with everything that it points at.
     unsafe fn read_one(&self, command: *const RecordedCommand) -> Result<Owned> {
         // SAFETY: by this function's contract.
         let owned = unsafe {
@@ -385,14 +385,14 @@ impl<D> RecordedCommands<D> {
         Ok(())
     }
 
-    /// Binds memory and scalars. Returns the commands that are others than they were at the last call that
-    /// succeeded, in order: all at first. `place` tells the address of a buffer, or what else makes
-    /// it the same memory: a handle may be that of a buffer that is gone, and one memory may have
-    /// another handle each time.
+    /// Binds memory and scalars. Returns the commands that differ from those of the last successful
+    /// call, in order; the first call returns all. `place` returns the address of a buffer, or
+    /// another number that identifies the memory. Handles do not suffice: a handle may be that of a
+    /// freed buffer, and the same memory may have another handle each time.
     ///
     /// # Safety
-    /// The argument of `replay`: bindings with all that they point at, buffers those of a device of
-    /// type `D`.
+    /// The argument is that of `replay`: bindings, with everything that they point at. Buffers are
+    /// those of a device of type `D`.
     pub unsafe fn bind(
         &mut self,
         bindings: *const ReplayBindings,
@@ -425,13 +425,13 @@ impl<D> RecordedCommands<D> {
         self.touched.clear();
         self.touched.extend(&self.changed);
         for (i, slot) in bound.slots.iter_mut().enumerate() {
-            // SAFETY: there are so many.
+            // SAFETY: there are that many.
             let new = unsafe { given.slots.add(i).read_unaligned() };
             let users = &self.users.slots[i];
             slot.set(new, place(new.buffer), users, &mut self.touched, &mut self.changed);
         }
         for (i, scalar) in bound.scalars.iter_mut().enumerate() {
-            // SAFETY: there are so many.
+            // SAFETY: there are that many.
             let new = unsafe { given.scalars.add(i).read_unaligned() };
             if *scalar != new {
                 *scalar = new;
@@ -451,8 +451,8 @@ impl<D> RecordedCommands<D> {
         Ok(&self.changed)
     }
 
-    /// Makes the next [`RecordedCommands::bind`] return the commands of the last one, too: they
-    /// were not used.
+    /// Makes the next [`RecordedCommands::bind`] also return the commands of the last one, because
+    /// they were not used.
     pub fn again(&mut self) {
         self.stale.extend(&self.changed);
     }
@@ -477,13 +477,13 @@ impl<D> RecordedCommands<D> {
         self.arena_bytes
     }
 
-    /// Returns the struct of command `index`, as it is bound. It is valid until the next call that
-    /// changes something.
+    /// Returns the struct of command `index` with the bound memory. It is valid until the next call
+    /// that changes something.
     pub fn raw(&self, index: usize) -> Option<Command> {
         self.commands.get(index).map(Owned::command)
     }
 
-    /// Returns the fixed buffers of command `index`, its workspace among them.
+    /// Returns the fixed buffers of command `index`, including its workspace.
     pub fn fixed_buffers(&self, index: usize) -> impl Iterator<Item = *mut c_void> {
         self.commands.get(index).into_iter().flat_map(|owned| {
             let fixed = |from: &MemorySource| from.kind == source::FIXED;
@@ -494,8 +494,8 @@ impl<D> RecordedCommands<D> {
         })
     }
 
-    /// Bytes from the beginning of the command's workspace buffer to the workspace, where buffers
-    /// have no address for the host; elsewhere the command's workspace is the address itself.
+    /// Returns the offset in bytes of the command's workspace in its buffer, if buffers have no
+    /// address for the host. Otherwise the command's workspace is already an address.
     pub fn workspace_offset(&self, index: usize) -> u64 {
         let Some(owned) = self.commands.get(index) else { return 0 };
         let (from, offset) = owned.workspace_source;
@@ -509,7 +509,7 @@ impl<D> RecordedCommands<D> {
 }
 
 impl<D: Device> RecordedCommands<D> {
-    /// Returns command `index`, as it is bound.
+    /// Returns command `index` with the bound memory.
     ///
     /// # Errors
     /// A [`Failure`] if there is no such command.
@@ -517,8 +517,8 @@ impl<D: Device> RecordedCommands<D> {
         let command = self
             .raw(index)
             .ok_or_else(|| Failure::invalid(format!("there is no command {index}")))?;
-        // SAFETY: the command points at what the list owns; buffers and plans are alive by the
-        // contract of `read`, and are those of a device of type `D`.
+        // SAFETY: the command points at memory that the list owns. Buffers and plans are alive by
+        // the contract of `read`, and belong to a device of type `D`.
         unsafe { CommandRef::new(&command) }.ok_or_else(|| Failure::invalid("a command is NULL"))
     }
 }

@@ -1,4 +1,4 @@
-//! The table of `ultramarine.replay/2` around a trait.
+//! The table of `ultramarine.replay/2`, made from a trait.
 
 use super::{Device, RecordedCommands, Result, give, handle, host_of, take, with_device};
 use crate::interface::replay::{
@@ -11,18 +11,18 @@ use std::sync::{Mutex, MutexGuard};
 /// A device that records commands, as `ultramarine.replay/2` describes it. [`replay_table`] makes
 /// the interface's table.
 pub trait Recorder: Device {
-    /// The device's part of a recording, beside its commands.
+    /// The device's part of a recording, in addition to its commands.
     type Recording: Send + 'static;
 
-    /// Returns the address of a buffer. As long as it stays the same, a recording that uses it
-    /// stays valid.
+    /// Returns the address of a buffer. While the address stays the same, a recording that uses the
+    /// buffer stays valid.
     fn place(&self, buffer: &Self::Buffer) -> u64;
 
-    /// (any) Records commands. Of their memory only the fixed one is known.
+    /// (any) Records commands. Of their memory, only the fixed memory is known.
     ///
     /// # Errors
-    /// [`Failure::unsupported`](super::Failure::unsupported) for commands that cannot be recorded: the host submits them one by
-    /// one.
+    /// [`Failure::unsupported`](super::Failure::unsupported) for commands that cannot be recorded:
+    /// the host submits them one by one.
     fn record_commands(&self, commands: &RecordedCommands<Self>) -> Result<Self::Recording>;
 
     /// (stream) Runs a recording. [`RecordedCommands::changed`] names the commands that were
@@ -66,8 +66,8 @@ unsafe extern "C" fn record<D: Recorder>(
     arena_bytes: *mut u64,
     error: *mut *mut Error,
 ) -> Status {
-    // SAFETY: a device of this type, a request with all that it points at, places NULL or writable,
-    // by the contract.
+    // SAFETY: by the contract, a device of this type, a request with everything that it points at,
+    // and pointers that are NULL or writable.
     unsafe {
         with_device::<D>(device, error, |device| {
             let commands = RecordedCommands::<D>::read(request)?;
@@ -89,7 +89,8 @@ unsafe extern "C" fn replay<D: Recorder>(
     bindings: *const ReplayBindings,
     error: *mut *mut Error,
 ) -> Status {
-    // SAFETY: handles are this backend's, and bindings have what they point at, by the contract.
+    // SAFETY: by the contract, handles of this backend, and bindings with everything that they
+    // point at.
     unsafe {
         with_device::<D>(device, error, |device| {
             let mut cell = handle::<Cell<D>>(recording, "the recording")?.lock();
@@ -115,7 +116,8 @@ unsafe extern "C" fn update<D: Recorder>(
     command: *const RecordedCommand,
     error: *mut *mut Error,
 ) -> Status {
-    // SAFETY: handles are this backend's, and the command has what it points at, by the contract.
+    // SAFETY: by the contract, handles of this backend, and a command with everything that it
+    // points at.
     unsafe {
         with_device::<D>(device, error, |_| {
             let mut cell = handle::<Cell<D>>(recording, "the recording")?.lock();
@@ -125,6 +127,6 @@ unsafe extern "C" fn update<D: Recorder>(
 }
 
 unsafe extern "C" fn release<D: Recorder>(device: *mut c_void, recording: *mut c_void) {
-    // SAFETY: a recording of this device, given back once; the device is open.
+    // SAFETY: a recording of this device, which is released once; the device is open.
     unsafe { take::<Cell<D>>(host_of::<D>(device), recording) };
 }

@@ -1,16 +1,16 @@
-//! Requests of `prepare` with their tensors decoded.
+//! Requests of `prepare`, with decoded tensors.
 
 use super::{Dtype, Failure, Plain, Request, Result};
 use crate::{MAX_NDIM, TensorDesc, layout, read_sized, schema};
 
-/// A tensor as `prepare` knows it: dtype, rank and layout, without sizes.
+/// A tensor in a request of `prepare`: dtype, rank and layout, without sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Desc {
     /// Element type.
     pub dtype: Dtype,
     /// Rank.
     pub ndim: usize,
-    /// Row-major without gaps; else it may have any strides.
+    /// True if the tensor is row-major without gaps. Otherwise it may have any strides.
     pub contiguous: bool,
 }
 
@@ -31,10 +31,10 @@ impl Desc {
         Ok(Self { dtype, ndim, contiguous: desc.layout == layout::CONTIGUOUS })
     }
 
-    /// Decodes descriptions of an optional interface, at most so many.
+    /// Decodes at most `most` descriptions of an optional interface.
     ///
     /// # Safety
-    /// `first` is NULL or there are `n` of them, each as large as the first one says.
+    /// `first` is NULL or points at `n` descriptions, each as large as the first one says.
     pub unsafe fn list(first: *const TensorDesc, n: u32, most: usize) -> Result<Vec<Self>> {
         if first.is_null() {
             return Err(Failure::invalid("tensor descriptions are NULL"));
@@ -57,7 +57,7 @@ impl Desc {
     }
 }
 
-/// A request of `prepare` with decoded tensors, beside the device that it is for.
+/// A request of `prepare` with decoded tensors, and the device that it is for.
 pub struct OpRequest<'a, D> {
     /// The device.
     pub device: &'a D,
@@ -81,7 +81,7 @@ impl<'a, D> OpRequest<'a, D> {
         Ok(Self { device, op: request.op, inputs, outputs, request })
     }
 
-    /// Returns a request for an operation without attributes, as a part of this one.
+    /// Returns a request for an operation without attributes that is a part of this one.
     pub fn part(&self, op: schema::OpId, inputs: Vec<Desc>, outputs: Vec<Desc>) -> Self {
         Self { op, inputs, outputs, ..*self }
     }
@@ -128,7 +128,7 @@ impl<'a, D> OpRequest<'a, D> {
         }
     }
 
-    /// Makes the refusal of a code, or with `None` of the whole operation.
+    /// Makes the refusal of an operation's code, or with `None` of the whole operation.
     pub fn unknown(&self, code: Option<u32>) -> Failure {
         let row = schema::find(self.op);
         let name = row.map_or("", |row| row.name);
@@ -167,7 +167,7 @@ mod tests {
     fn row_major_strides_are_told_from_others() {
         assert_eq!(row_major(&[2, 3, 4]), [12, 4, 1]);
         assert!(is_row_major(&[2, 3, 4], &[12, 4, 1]) && is_row_major(&[], &[]));
-        // There is no next element along the first axis.
+        // The first axis has size 1, so its stride does not matter.
         assert!(is_row_major(&[1, 3], &[7, 1]));
         assert!(!is_row_major(&[2, 3], &[1, 2]) && !is_row_major(&[2, 3], &[4, 1]));
     }

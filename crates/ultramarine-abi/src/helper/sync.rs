@@ -2,15 +2,14 @@
 
 use std::sync::{Condvar, Mutex};
 
-/// A stream that has nothing to remember. It takes a byte, so that streams have addresses of
-/// their own.
+/// A stream without state. It takes a byte, so that each stream has its own address.
 #[derive(Debug, Default)]
 pub struct SyncStream {
     _place: u8,
 }
 
-/// A timeline event: a value that only grows, for which threads can wait. It serves devices whose
-/// work is done on return, and devices that set it from a thread of their own.
+/// A timeline event: a value that only increases, and for which threads can wait. It is for devices
+/// whose work is done on return, and for devices that set the event from their own thread.
 #[derive(Debug, Default)]
 pub struct SyncEvent {
     value: Mutex<u64>,
@@ -23,7 +22,7 @@ impl SyncEvent {
         Self::default()
     }
 
-    /// Raises the event to `value`. A value that is higher already stays.
+    /// Raises the event to `value`. A higher value stays.
     pub fn reach(&self, value: u64) {
         let mut now = self.value.lock().unwrap_or_else(|e| e.into_inner());
         if value > *now {

@@ -7,8 +7,8 @@ use core::ffi::c_void;
 use std::sync::OnceLock;
 use std::time::Instant;
 
-/// `ultramarine.timing/1` by the host's clock, for a backend of [`super::SyncDevice`]s or of the CPU:
-/// all earlier work is done when a mark is made.
+/// `ultramarine.timing/1` with the host's clock, for a backend of [`super::SyncDevice`]s or of the
+/// CPU. All earlier work is done when a mark is made.
 pub static HOST_TIMING: TimingInterface = TimingInterface {
     size: size_of::<TimingInterface>() as u32,
     flags: 0,
@@ -31,7 +31,7 @@ unsafe extern "C" fn mark(
     slot: *mut *mut c_void,
     error: *mut *mut Error,
 ) -> Status {
-    // SAFETY: places are NULL or writable, by the contract.
+    // SAFETY: by the contract, pointers are NULL or writable.
     unsafe { guard(None, error, || give(slot, now())) }
 }
 
@@ -42,7 +42,7 @@ unsafe extern "C" fn resolve(
     ready: *mut u32,
     error: *mut *mut Error,
 ) -> Status {
-    // SAFETY: a slot that `mark` gave, and places that are NULL or writable, by the contract.
+    // SAFETY: by the contract, a slot that `mark` made, and pointers that are NULL or writable.
     unsafe {
         guard(None, error, || {
             let time: &u64 = super::handle(slot, "the slot")?;
@@ -57,7 +57,7 @@ unsafe extern "C" fn resolve(
 
 unsafe extern "C" fn release(_device: *mut c_void, slot: *mut c_void) {
     if !slot.is_null() {
-        // SAFETY: `mark` made it of a box; it is given back once.
+        // SAFETY: `mark` made the slot from a box, and it is released once.
         let slot = unsafe { Box::from_raw(slot.cast::<u64>()) };
         guard_value(None, (), || drop(slot));
     }

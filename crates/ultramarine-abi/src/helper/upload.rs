@@ -1,4 +1,4 @@
-//! The table of `ultramarine.upload/1` around a trait.
+//! The table of `ultramarine.upload/1`, made from a trait.
 
 use super::{Device, Failure, Result, device_of, give, guard_value, handle, host_of, with_device};
 use crate::interface::upload::{UploadInterface, UploadPiece};
@@ -15,16 +15,16 @@ pub trait Lender: Device {
     /// address and its size. It may wait for earlier copies of that stream.
     ///
     /// # Errors
-    /// [`Failure::unsupported`] if there is no memory now: the host then copies from memory of its
-    /// own.
+    /// [`Failure::unsupported`] if there is no memory now: the host then copies from its own
+    /// memory.
     fn lend(
         &self,
         stream: Option<&Self::Stream>,
         bytes: u64,
     ) -> Result<(Self::Piece, *mut u8, u64)>;
 
-    /// (stream) Enqueues a copy of the first `bytes` bytes of lent memory to a place of a buffer.
-    /// The memory is returned by this call, also if it fails.
+    /// (stream) Enqueues a copy of the first `bytes` bytes of lent memory to a part of a buffer.
+    /// This call gives the lent memory back to the device, even if it fails.
     ///
     /// # Errors
     /// A [`Failure`] if the copy cannot be enqueued.
@@ -51,8 +51,8 @@ pub const fn upload_table<D: Lender>() -> UploadInterface {
     }
 }
 
-// The safety of the functions below is the contract's: handles are those of the device's type, places NULL or writable, and
-// lent memory, a box of its piece, comes back once.
+// The safety of the functions below is that of the contract: handles are those of the device's
+// type, pointers are NULL or writable, and lent memory, which is a boxed piece, is given back once.
 
 unsafe extern "C" fn lend<D: Lender>(
     device: *mut c_void,

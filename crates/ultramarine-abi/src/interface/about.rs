@@ -1,4 +1,4 @@
-//! Optional interface: description of a backend's libraries and drivers, for people.
+//! Optional interface: a description of a backend's libraries and drivers, as text for people.
 
 use core::ffi::{c_char, c_void};
 

@@ -2,11 +2,12 @@
 //! stream.
 //!
 //! Each process has one device in a group, and a *rank* from 0 to the group's size - 1. One process
-//! makes an id; the host carries it to the others, and all open the group with it. Every process
-//! runs the same collectives in the same order; sends and receives match by their peers.
+//! makes an id, the host carries it to the other processes, and all of them open the group with it.
+//! Every process runs the same collectives in the same order; sends and receives match by their
+//! peers.
 //!
-//! A command waits for the other ranks on the device, never on the host. So a missing rank halts
-//! the stream until the host calls [`CollectiveInterface::abort`].
+//! A command waits for the other ranks on the device, never on the host. So if a rank is missing,
+//! the stream halts until the host calls [`CollectiveInterface::abort`].
 
 use crate::{Error, Status};
 use core::ffi::c_void;
@@ -15,19 +16,19 @@ use ultramarine_dlpack::DLDataType;
 /// Id for [`crate::BackendTable::interface`].
 pub const INTERFACE: &core::ffi::CStr = c"ultramarine.collective/1";
 
-/// Most bytes of a group's id.
+/// The most bytes of a group's id.
 pub const MOST_ID_BYTES: usize = 256;
 
 /// Values of [`CollectiveCommand::kind`].
 pub mod kind {
-    /// Sum over the ranks, on all of them. Of bool: true if any is.
+    /// Sum over the ranks. All ranks get it. For bool, true if any is true.
     pub const SUM: u32 = 0;
-    /// Largest element over the ranks. NaN if one is NaN; complex numbers compare as by
+    /// Largest element over the ranks. NaN if one is NaN; complex numbers compare as in
     /// [`crate::schema::binary::MAXIMUM`].
     pub const MAX: u32 = 1;
-    /// Smallest element over the ranks, likewise.
+    /// Smallest element over the ranks, with the same rules.
     pub const MIN: u32 = 2;
-    /// Inputs of all ranks, one behind the other, by rank.
+    /// The inputs of all ranks, concatenated in the order of ranks.
     pub const GATHER: u32 = 3;
     /// Sum over the ranks; rank `r` gets part `r` of it.
     pub const SUM_SCATTER: u32 = 4;
@@ -47,7 +48,7 @@ pub struct CollectiveId {
     pub size: u32,
     /// Bytes in use.
     pub length: u32,
-    /// The bytes; zero behind `length`.
+    /// The bytes. Those after `length` are zero.
     pub bytes: [u8; MOST_ID_BYTES],
 }
 
@@ -67,7 +68,7 @@ pub struct CollectiveCommand {
     pub kind: u32,
     /// Element type.
     pub dtype: DLDataType,
-    /// Rank of the other side of SEND and RECEIVE; else 0.
+    /// Rank of the other side of SEND and RECEIVE; otherwise 0.
     pub peer: u32,
     /// Number of elements of the input; for RECEIVE of the output. Never 0. The output of GATHER
     /// has `count` elements for each rank. For SUM_SCATTER `count` is a multiple of the group's
@@ -92,9 +93,9 @@ pub struct CollectiveInterface {
     pub size: u32,
     /// Reserved, zero.
     pub flags: u32,
-    /// (any) Makes the id of a new group, in one of its processes. A NULL `id` asks only if it
-    /// could. UNSUPPORTED, with an error that has the reason and the remedy: a library is missing
-    /// here.
+    /// (any) Makes the id of a new group, in one of its processes. If `id` is NULL, the function
+    /// only reports if it could make one. UNSUPPORTED means that a library is missing on this
+    /// machine; the error object then has the reason and the remedy.
     pub make_id: Option<
         unsafe extern "C" fn(
             device: *mut c_void,
@@ -103,7 +104,7 @@ pub struct CollectiveInterface {
         ) -> Status,
     >,
     /// (any) Begins to open a group on a device, as `rank` of `n_ranks`, without waiting for the
-    /// other ranks. `status` tells when it is ready.
+    /// other ranks. `status` reports when the group is ready.
     pub open: Option<
         unsafe extern "C" fn(
             device: *mut c_void,
@@ -115,8 +116,8 @@ pub struct CollectiveInterface {
         ) -> Status,
     >,
     /// (any) Begins to open a part of a ready group: the ranks with equal `color`, ordered by `key`
-    /// and then by rank. All ranks of the group call it. None runs a command of the group before
-    /// `status` of the new one is OK.
+    /// and then by rank. All ranks of the group call it. No rank runs a command of the group before
+    /// `status` of the new group is OK.
     pub split: Option<
         unsafe extern "C" fn(
             device: *mut c_void,
@@ -137,7 +138,7 @@ pub struct CollectiveInterface {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// (any) Reads rank and size of a ready group. The host asks before it runs commands.
+    /// (any) Reads rank and size of a ready group. The host calls it before it runs commands.
     pub place: Option<
         unsafe extern "C" fn(
             device: *mut c_void,
@@ -147,10 +148,10 @@ pub struct CollectiveInterface {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// (stream) Enqueues commands of a ready group. They lie `commands.size` bytes apart, begin
-    /// together and do not depend on one another: a send and a receive of one list never wait for
-    /// each other. One call at a time for each group. UNSUPPORTED: the device cannot combine this
-    /// dtype, and nothing was enqueued.
+    /// (stream) Enqueues commands of a ready group. They are `commands.size` bytes apart. They
+    /// begin together and do not depend on one another: a send and a receive of one list never wait
+    /// for each other. There is one call at a time for each group. UNSUPPORTED means that the
+    /// device cannot combine this dtype, and that nothing was enqueued.
     pub run: Option<
         unsafe extern "C" fn(
             device: *mut c_void,
@@ -162,9 +163,10 @@ pub struct CollectiveInterface {
         ) -> Status,
     >,
     /// (any, also during other calls with the group) Ends a group. Commands that wait for other
-    /// ranks end with unspecified outputs, and their streams go on. Other ranks may see it in
-    /// `status`. The handle stays valid.
+    /// ranks end with unspecified outputs, and their streams continue. Other ranks may see the end
+    /// in `status`. The handle stays valid.
     pub abort: Option<unsafe extern "C" fn(device: *mut c_void, group: *mut c_void)>,
-    /// (any) Frees a group. Its commands are done, or it was aborted. Groups split from it live on.
+    /// (any) Frees a group whose commands are done, or that was aborted. Groups split from it live
+    /// on.
     pub close: Option<unsafe extern "C" fn(device: *mut c_void, group: *mut c_void)>,
 }

@@ -38,7 +38,7 @@ pub mod family {
     pub const CAST: u8 = 3;
 }
 
-/// One instruction. Operands are given by their indices.
+/// One instruction. It gives operands by their indices.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Instruction {
@@ -56,7 +56,7 @@ pub struct Instruction {
     pub dtype: DLDataType,
 }
 
-/// `Program::reduce` of a program without epilogue.
+/// The value of `Program::reduce` for a program without an epilogue.
 pub const NO_REDUCTION: u32 = u32::MAX;
 
 /// A program. Pointers are valid during the call only.
@@ -94,9 +94,9 @@ pub struct FusedInterface {
     /// Reserved, zero.
     pub flags: u32,
     /// (any) Makes a plan for a program, as [`crate::BackendTable::prepare`] does for an operation.
-    /// There are `n_inputs` and `n_outputs` descriptions. The plan is submitted and released as any
-    /// other. After [`crate::status::UNSUPPORTED`] or [`crate::status::NOT_YET`] the host runs the
-    /// operations one by one.
+    /// There are `n_inputs` and `n_outputs` descriptions. The plan is submitted and released like
+    /// any other. After [`crate::status::UNSUPPORTED`] or [`crate::status::NOT_YET`] the host runs
+    /// the operations one by one.
     pub prepare: Option<
         unsafe extern "C" fn(
             device: *mut c_void,
@@ -135,7 +135,7 @@ pub struct Anchor {
     pub op: u32,
     /// Revision of its attributes.
     pub revision: u32,
-    /// One of [`position`]; others are unsupported.
+    /// One of [`position`]; all other values are unsupported.
     pub position: u32,
     /// The operation's attribute struct of [`crate::schema`].
     pub attributes: *const c_void,

@@ -20,7 +20,7 @@ pub struct KernelSource {
     pub n_template_arguments: u32,
     /// One of [`crate::DeviceInfo::kernel_languages`], NUL-terminated.
     pub language: *const c_char,
-    /// Source, `source_bytes` bytes of UTF-8; of `cubin` any bytes.
+    /// Source: `source_bytes` bytes of UTF-8; for `cubin` any bytes.
     pub source: *const c_char,
     /// Bytes of `source`.
     pub source_bytes: u64,
@@ -34,8 +34,8 @@ pub struct KernelSource {
 
 /// Values of [`KernelArgument::kind`].
 pub mod argument {
-    /// A pointer to the first element of `tensor`, or a binding of memory that begins there. Unlike
-    /// tensors of commands it may be empty; its buffer may then be NULL.
+    /// A pointer to the first element of `tensor`, or a binding of memory that begins at it. Unlike
+    /// a command's tensor it may be empty; its buffer may then be NULL.
     pub const TENSOR: u32 = 0;
     /// The value `scalar` of `dtype`; bool is a byte.
     pub const SCALAR: u32 = 1;
@@ -55,7 +55,7 @@ pub struct KernelArgument {
     pub scalar: [u64; 2],
     /// Type of the scalar.
     pub dtype: DLDataType,
-    /// 1: the kernel writes to the tensor.
+    /// 1 if the kernel writes to the tensor.
     pub written: u32,
 }
 
@@ -80,7 +80,7 @@ pub struct KernelLaunch {
     pub block: [u32; 3],
 }
 
-/// Properties of a compiled kernel on a device. The host sets `size`; unknown ones stay zero.
+/// Properties of a compiled kernel on a device. The host sets `size`; unknown properties stay zero.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct KernelInfo {
@@ -102,7 +102,7 @@ pub struct KernelInterface {
     pub size: u32,
     /// Reserved, zero.
     pub flags: u32,
-    /// (any) Compiles a kernel. The error of a failure has the compiler's log.
+    /// (any) Compiles a kernel. If this fails, the error has the compiler's log.
     pub compile: Option<
         unsafe extern "C" fn(
             device: *mut c_void,
@@ -111,7 +111,7 @@ pub struct KernelInterface {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// (stream) Enqueues a launch behind the stream's earlier work.
+    /// (stream) Enqueues a launch after the stream's earlier work.
     pub launch: Option<
         unsafe extern "C" fn(
             device: *mut c_void,
@@ -121,7 +121,7 @@ pub struct KernelInterface {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// (any) Frees a kernel. No stream runs it any more.
+    /// (any) Frees a kernel that no stream runs any more.
     pub release: Option<unsafe extern "C" fn(device: *mut c_void, kernel: *mut c_void)>,
     /// (any) Reads the properties of a kernel.
     pub info: Option<

@@ -1,14 +1,19 @@
-//! Optional interface: memory of other libraries as buffers, and buffers for other libraries,
-//! without a copy.
+//! Optional interface: importing memory of other libraries as buffers, and exporting buffers to
+//! other libraries, without a copy.
 //!
-//! Kinds follow DLPack's device types: [`kind::HOST`] for the CPU and pinned memory;
-//! [`kind::DEVICE_POINTER`] for CUDA, its managed memory, ROCm, oneAPI and extension devices;
-//! [`kind::MTL_BUFFER`] for Metal; [`kind::CL_MEM`] for OpenCL. A block by an address begins at the
-//! lowest element, a block by a handle at the beginning of the object.
+//! Kinds follow DLPack's device types:
 //!
-//! Streams of the two libraries are ordered on the device if [`MemoryInterface::native_stream`],
-//! [`MemoryInterface::wait_foreign`] and [`MemoryInterface::signal_foreign`] are all there; else
-//! the host waits.
+//! * [`kind::HOST`] for the CPU and pinned memory;
+//! * [`kind::DEVICE_POINTER`] for CUDA, its managed memory, ROCm, oneAPI and extension devices;
+//! * [`kind::MTL_BUFFER`] for Metal;
+//! * [`kind::CL_MEM`] for OpenCL.
+//!
+//! A block that is given by an address begins at the lowest element. A block that is given by a
+//! handle begins at the beginning of the object.
+//!
+//! If [`MemoryInterface::native_stream`], [`MemoryInterface::wait_foreign`] and
+//! [`MemoryInterface::signal_foreign`] are all there, streams of the two libraries are ordered on
+//! the device. Otherwise the host waits.
 
 use crate::{Error, Status};
 use core::ffi::c_void;
@@ -48,7 +53,7 @@ pub struct ForeignMemory {
     pub flags: u32,
     /// Reserved, zero.
     pub reserved: u32,
-    /// The memory, as `kind` says.
+    /// The memory, in the form that `kind` names.
     pub handle: u64,
     /// Bytes from the start of the memory to the block.
     pub offset: u64,
@@ -59,8 +64,8 @@ pub struct ForeignMemory {
     pub release: Option<unsafe extern "C" fn(context: *mut c_void)>,
     /// Argument of `release`.
     pub context: *mut c_void,
-    /// Native event or stream of the other library: the content is there after its present work. 0:
-    /// it is there already.
+    /// Native event or stream of the other library: the content is there after its present work. 0
+    /// means that the content is there already.
     pub ready: u64,
 }
 
@@ -76,9 +81,9 @@ pub struct MemoryInterface {
     pub exports: u32,
     /// Reserved, zero.
     pub flags: u32,
-    /// (any) Makes a buffer of a block of another library. After OK the backend calls
-    /// [`ForeignMemory::release`] when the buffer is freed; after a failure it never does, and the
-    /// owner keeps the block.
+    /// (any) Makes a buffer from a block of another library. After OK the backend calls
+    /// [`ForeignMemory::release`] when the buffer is freed. After a failure it never calls it, and
+    /// the owner keeps the block.
     pub import: Option<
         unsafe extern "C" fn(
             device: *mut c_void,
@@ -113,8 +118,8 @@ pub struct MemoryInterface {
         Option<unsafe extern "C" fn(device: *mut c_void, stream: *mut c_void) -> u64>,
     /// (any) Makes later work of a foreign native stream wait until an event of the backend has
     /// reached `value`, which has been recorded. `foreign` is a number as `native_stream` returns
-    /// it, or one that DLPack gives a meaning for the device's type (CUDA: 1 and 2; ROCm: 0). The
-    /// backend refuses other numbers where it can tell.
+    /// it, or one to which DLPack gives a meaning for the device's type (CUDA: 1 and 2; ROCm: 0).
+    /// The backend refuses other numbers if it can detect them.
     pub signal_foreign: Option<
         unsafe extern "C" fn(
             device: *mut c_void,
@@ -125,11 +130,12 @@ pub struct MemoryInterface {
         ) -> Status,
     >,
     /// (any) Keeps a living foreign native stream alive until [`MemoryInterface::release_foreign`],
-    /// also if its owner drops it. For APIs that count references, such as OpenCL's queues; NULL
-    /// elsewhere.
+    /// even if its owner drops it. It is for APIs that count references, such as OpenCL's queues.
+    /// For other APIs it is NULL.
     pub retain_foreign: Option<
         unsafe extern "C" fn(device: *mut c_void, foreign: u64, error: *mut *mut Error) -> Status,
     >,
-    /// (any) Ends a [`MemoryInterface::retain_foreign`] that succeeded. NULL exactly if that is.
+    /// (any) Ends a successful [`MemoryInterface::retain_foreign`]. It is NULL if and only if that
+    /// function is.
     pub release_foreign: Option<unsafe extern "C" fn(device: *mut c_void, foreign: u64)>,
 }

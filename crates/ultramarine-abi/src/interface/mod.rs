@@ -1,9 +1,10 @@
-//! Optional interfaces of a backend. The host looks each up by its id, with
+//! Optional interfaces of a backend. The host finds each by its id, with
 //! [`crate::BackendTable::interface`]; the answer is a static table, or NULL.
 //!
-//! An id ends in the interface's revision; within a revision structs only grow, by their sizes. The
-//! rules of [`crate::BackendTable`] hold: statuses and errors, handles, *(any)* and *(stream)*,
-//! missing functions. Pointers in arguments are valid during the call only.
+//! An id ends in the interface's revision. Within a revision structs only grow, and their sizes
+//! tell how long they are. The rules of [`crate::BackendTable`] apply: statuses and errors,
+//! handles, *(any)* and *(stream)*, missing functions. Pointers in arguments are valid during the
+//! call only.
 
 pub mod about;
 pub mod collective;

@@ -15,8 +15,8 @@ pub struct PeerInterface {
     /// Reserved, zero.
     pub flags: u32,
     /// (stream) Copies `bytes` bytes between buffers of two devices, or of one. Offsets are in
-    /// bytes. The copy is work of `stream`, a stream of the target's device, which the host has
-    /// made wait for the source.
+    /// bytes. The copy is work of `stream`, a stream of the target's device. The host has made this
+    /// stream wait for the source.
     pub copy: Option<
         unsafe extern "C" fn(
             target_device: *mut c_void,

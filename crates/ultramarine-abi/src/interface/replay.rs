@@ -9,12 +9,12 @@
 //!
 //! Scalars are the command's own, or values of a slot.
 //!
-//! A replay does what a submit of the commands would do, in their order, on the bound memory.
-//! Recording may take its time: a replay should cost little more than the kernels, and an update no
-//! more than the commands that it concerns.
+//! A replay has the effect of a submit of the commands, in their order, on the bound memory.
+//! Recording may take long, but a replay should cost little more than the kernels, and an update no
+//! more than the commands that it changes.
 //!
-//! `record`, `replay` and `update` may answer [`crate::status::UNSUPPORTED`] or
-//! [`crate::status::NOT_YET`]: nothing was done or enqueued, and the host submits the commands
+//! `record`, `replay` and `update` may return [`crate::status::UNSUPPORTED`] or
+//! [`crate::status::NOT_YET`]. Then nothing was done or enqueued, and the host submits the commands
 //! instead. After NOT_YET it asks again at a later run.
 
 use crate::{Command, Error, Status};
@@ -41,11 +41,11 @@ pub mod source {
 pub struct MemorySource {
     /// One of [`source`].
     pub kind: u32,
-    /// Number of the slot, if bound; else 0.
+    /// Number of the slot if the memory is bound; otherwise 0.
     pub slot: u32,
 }
 
-/// Slot of a scalar that is the command's own.
+/// The slot of a scalar whose value is the command's own.
 pub const FIXED_SCALAR: u32 = u32::MAX;
 
 /// A command of a recording. Pointers are valid during the call only.
@@ -58,9 +58,9 @@ pub struct RecordedCommand {
     pub flags: u32,
     /// Plan, shapes, strides, offsets and scalars.
     pub command: *const Command,
-    /// Sources of the inputs' memory, then of the outputs'. NULL: all are fixed.
+    /// Sources of the inputs' memory, then of the outputs'. NULL means that all are fixed.
     pub sources: *const MemorySource,
-    /// Slot of each scalar, or [`FIXED_SCALAR`]. NULL: all are fixed.
+    /// Slot of each scalar, or [`FIXED_SCALAR`]. NULL means that all are fixed.
     pub scalar_slots: *const u32,
     /// Source of the workspace.
     pub workspace: MemorySource,
@@ -92,7 +92,7 @@ pub struct RecordingRequest {
 
 /// Memory that is bound to a slot for a replay.
 ///
-/// Handles may be reused: the handle of a former replay may belong to another buffer now. State
+/// Handles may be reused: the handle of an earlier replay may now belong to another buffer. State
 /// that a recording keeps about a buffer is valid only while its memory is the same.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,19 +120,20 @@ pub struct ReplayBindings {
     pub slots: *const SlotMemory,
     /// `n_scalars` values, as those of a command.
     pub scalars: *const [u64; 2],
-    /// Number of slots: the recording's.
+    /// Number of slots, which is the recording's.
     pub n_slots: u32,
-    /// Number of scalars: the recording's.
+    /// Number of scalars, which is the recording's.
     pub n_scalars: u32,
-    /// The arena, at least as large as `record` said, with `offset` 0. Its content is unspecified.
-    /// Another arena than at the last replay may cost as much as an update of all commands.
+    /// The arena, with `offset` 0. It is at least as large as `record` required. Its content is
+    /// unspecified. If it differs from the arena of the last replay, the replay may cost as much as
+    /// an update of all commands.
     pub arena: SlotMemory,
 }
 
 /// Functions of the interface.
 ///
-/// Calls with one recording come one at a time, from any thread. Its replays run one after the
-/// other: a stream waits for the former replay if that was on another stream.
+/// There is one call at a time for each recording, from any thread. Its replays run one after the
+/// other: if the last replay was on another stream, the stream of the new one waits for it.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct ReplayInterface {
@@ -140,9 +141,9 @@ pub struct ReplayInterface {
     pub size: u32,
     /// Reserved, zero.
     pub flags: u32,
-    /// (any) Records commands without running them. Their plans and fixed buffers live as long as
-    /// the recording. Sets `arena_bytes` to the request's, or to more: the rest is for the
-    /// backend's own use.
+    /// (any) Records commands without running them. The host keeps their plans and fixed buffers
+    /// alive as long as the recording. Sets `arena_bytes` to the request's size or more; the excess
+    /// is for the backend's own use.
     pub record: Option<
         unsafe extern "C" fn(
             device: *mut c_void,
@@ -162,9 +163,9 @@ pub struct ReplayInterface {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// (any) Replaces command `index` for later replays; replays under way keep the former one. The
-    /// plan and the numbers of tensors and scalars stay; shapes, strides, offsets, scalars and
-    /// sources may differ. After a failure the former command stays.
+    /// (any) Replaces command `index` for later replays; replays in progress keep the former
+    /// command. The plan and the numbers of tensors and scalars stay; shapes, strides, offsets,
+    /// scalars and sources may differ. After a failure the former command stays.
     pub update: Option<
         unsafe extern "C" fn(
             device: *mut c_void,
@@ -174,6 +175,6 @@ pub struct ReplayInterface {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// (any) Frees a recording. No stream runs it any more.
+    /// (any) Frees a recording that no stream runs any more.
     pub release: Option<unsafe extern "C" fn(device: *mut c_void, recording: *mut c_void)>,
 }

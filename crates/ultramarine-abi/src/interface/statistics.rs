@@ -11,33 +11,34 @@ pub const INTERFACE: &core::ffi::CStr = c"ultramarine.statistics/1";
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryStatistics {
-    /// `size_of::<MemoryStatistics>()` of the host, or [`COUNTS`] if it wants no more: drivers may
-    /// be slow to count free memory.
+    /// `size_of::<MemoryStatistics>()` of the host, or [`COUNTS`] if it needs only the first
+    /// fields, because drivers may be slow to count free memory.
     pub size: u32,
     /// Reserved, zero.
     pub flags: u32,
-    /// In buffers that exist.
+    /// Bytes in buffers that exist.
     pub active: u64,
     /// The largest `active` since the start or the last [`StatisticsInterface::reset_peak`].
     pub peak: u64,
-    /// Freed, and kept for reuse.
+    /// Freed bytes that are kept for reuse.
     pub cache: u64,
-    /// Of the device; 0: unknown.
+    /// Bytes of the device's memory; 0: unknown.
     pub total: u64,
-    /// Free on the device; 0: unknown.
+    /// Free bytes on the device; 0: unknown.
     pub free: u64,
 }
 
-/// The size of [`MemoryStatistics`] up to `cache`, all of which a backend knows itself.
+/// The size of [`MemoryStatistics`] up to `cache`. A backend knows these counts without asking the
+/// driver.
 pub const COUNTS: u32 = core::mem::offset_of!(MemoryStatistics, total) as u32;
 
 /// Limits in bytes: values of `which` of [`StatisticsInterface::set_limit`].
 pub mod limit {
-    /// Of buffers and cache together; a guideline.
+    /// For buffers and cache together; a guideline.
     pub const MEMORY: u32 = 0;
-    /// Of memory kept for reuse.
+    /// For memory kept for reuse.
     pub const CACHE: u32 = 1;
-    /// Of pinned memory.
+    /// For pinned memory.
     pub const WIRED: u32 = 2;
 }
 

@@ -1,11 +1,11 @@
-//! Optional interface: memory that is given back in the order of a stream, for devices that run
-//! ahead of the host.
+//! Optional interface: memory that is freed in the order of a stream, for devices that run ahead of
+//! the host.
 //!
-//! A buffer that only one stream uses can be given back before that work is done: later work of the
-//! stream comes after it, and may have the memory at once. So a chain of temporaries takes no more
-//! memory than its widest place, however far ahead the host is. Buffers of
+//! A buffer that only one stream uses can be freed before that work is done. Later work of the
+//! stream runs after it, and may have the memory at once. So a chain of temporaries never takes
+//! more memory than its widest point, however far ahead the host is. Buffers of
 //! [`crate::BackendTable::buffer_alloc`] and [`StreamMemoryInterface::alloc`] are alike, and both
-//! functions that free take both.
+//! functions that free accept both.
 
 use crate::{Error, Status};
 use core::ffi::c_void;
@@ -21,8 +21,8 @@ pub struct StreamMemoryInterface {
     pub size: u32,
     /// Reserved, zero.
     pub flags: u32,
-    /// (any) Allocates as [`crate::BackendTable::buffer_alloc`] does, perhaps memory that was given
-    /// back in the order of `stream`. Work of that stream may use the buffer at once. The host
+    /// (any) Allocates as [`crate::BackendTable::buffer_alloc`] does, but may return memory that
+    /// was freed in the order of `stream`. Work of that stream may use the buffer at once. The host
     /// makes all other work wait for the work that the stream had at its last `free`.
     pub alloc: Option<
         unsafe extern "C" fn(
@@ -33,9 +33,9 @@ pub struct StreamMemoryInterface {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// (any) Gives a buffer back in the order of `stream`. Its users are submitted work of
-    /// `stream`, and work of other streams that `stream` already waits for. The backend gives the
-    /// memory to other users only when the stream has completed its earlier work.
+    /// (any) Frees a buffer in the order of `stream`. The buffer is used by submitted work of
+    /// `stream`, and by work of other streams for which `stream` already waits. The backend gives
+    /// the memory to other users only when the stream has completed its earlier work.
     pub free:
         Option<unsafe extern "C" fn(device: *mut c_void, stream: *mut c_void, buffer: *mut c_void)>,
 }

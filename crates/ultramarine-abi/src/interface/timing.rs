@@ -2,7 +2,7 @@
 //! profiler.
 //!
 //! A mark is work of its stream: the device notes the time at which the stream's earlier work is
-//! done. Two marks around a command give its duration, whatever the host did meanwhile. Nothing
+//! done. Two marks around a command give its duration, even if the host was busy meanwhile. Nothing
 //! waits for a mark; it is resolved later. The host makes marks and ranges only while a profile
 //! runs.
 
@@ -20,9 +20,10 @@ pub struct TimingInterface {
     pub size: u32,
     /// Reserved, zero.
     pub flags: u32,
-    /// (stream) Enqueues a timestamp behind the stream's earlier work, and sets `slot` to its
+    /// (stream) Enqueues a timestamp after the stream's earlier work, and sets `slot` to its
     /// handle, never NULL. `stream` is NULL if streams are the host's (a CPU backend); all earlier
-    /// work is then done. UNSUPPORTED: this stream has no clock, and the host takes its own times.
+    /// work is then done. UNSUPPORTED means that this stream has no clock, and the host uses its
+    /// own.
     pub mark: Option<
         unsafe extern "C" fn(
             device: *mut c_void,
@@ -31,9 +32,10 @@ pub struct TimingInterface {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// (any) Reads a timestamp, without waiting. Sets `ready` to 0 if the stream has not reached
-    /// it; else to 1, and `nanoseconds` to the time. The clock never goes back, has any origin, and
-    /// is one for all streams of an open device. A later call gives the same time.
+    /// (any) Reads a timestamp, without waiting. If the stream has not reached it, sets `ready` to
+    /// 0. Otherwise sets `ready` to 1, and `nanoseconds` to the time. The clock never goes back and
+    /// has an arbitrary origin. All streams of an open device have the same clock. A later call
+    /// gives the same time.
     pub resolve: Option<
         unsafe extern "C" fn(
             device: *mut c_void,
@@ -49,6 +51,7 @@ pub struct TimingInterface {
     /// NUL-terminated UTF-8. NULL if the profiler has no ranges.
     pub range_push:
         Option<unsafe extern "C" fn(device: *mut c_void, stream: *mut c_void, name: *const c_char)>,
-    /// (stream) Closes the range that the thread opened last. NULL exactly if `range_push` is.
+    /// (stream) Closes the range that the thread opened last. It is NULL if and only if
+    /// `range_push` is.
     pub range_pop: Option<unsafe extern "C" fn(device: *mut c_void, stream: *mut c_void)>,
 }

@@ -1,9 +1,9 @@
-//! Optional interface: memory that a backend lends for uploads, which the host fills.
+//! Optional interface: memory that a backend lends for uploads, and that the host fills.
 //!
 //! The backend lends memory that its device can read, such as pinned memory. The host fills it, for
 //! example from a file, and gives it back for a copy in the order of a stream. So the bytes are
-//! written once, and not first to memory of the host. The host asks for at most 4 MiB at a time,
-//! from a few threads.
+//! written only once, and not first to the host's memory. The host asks for at most 4 MiB at a
+//! time, from a few threads.
 
 use crate::{Error, Status};
 use core::ffi::c_void;
@@ -38,9 +38,9 @@ pub struct UploadInterface {
     pub size: u32,
     /// Reserved, zero.
     pub flags: u32,
-    /// (any) Lends at least `bytes` bytes, which are not 0, for a copy in `stream`, and fills
-    /// `piece`. It may wait for earlier copies of that stream. UNSUPPORTED: there is no memory now,
-    /// and the host copies from memory of its own.
+    /// (any) Lends at least `bytes` bytes for a copy in `stream`, and fills `piece`. `bytes` is not
+    /// 0. The call may wait for earlier copies of that stream. UNSUPPORTED means that there is no
+    /// memory now; the host then copies from its own memory.
     pub lend: Option<
         unsafe extern "C" fn(
             device: *mut c_void,
@@ -51,8 +51,8 @@ pub struct UploadInterface {
         ) -> Status,
     >,
     /// (stream) Enqueues a copy of the first `bytes` bytes of lent memory (its handle is `piece`)
-    /// to a buffer, `offset` bytes behind its beginning. The stream's later work sees them. The
-    /// memory is the backend's again, also after a failure, and is not lent before the copy is
+    /// to a buffer, from byte `offset` on. The stream's later work sees the bytes. The memory
+    /// belongs to the backend again, even after a failure, and is not lent again before the copy is
     /// done.
     pub copy: Option<
         unsafe extern "C" fn(
