@@ -20,7 +20,8 @@ use ultramarine_abi::{
 
 /// An array of Ultramarine. A clone is another handle of the same array.
 ///
-/// Operations are methods, lazy as everywhere: [`Array::eval`] or reading the elements computes them.
+/// Operations are methods, and they are lazy: [`Array::eval`] or reading the elements computes
+/// them.
 ///
 /// ```no_run
 /// use ultramarine_extension::Array;
@@ -35,36 +36,38 @@ use ultramarine_abi::{
 /// ```
 pub struct Array {
     handle: NonNull<ArrayHandle>,
-    /// True if dropping it releases the handle. The host keeps the operands that it calls a rule with.
+    /// True if dropping it releases the handle. False for operands of a rule, because the host owns
+    /// those.
     owned: bool,
-    /// Asked once.
+    /// Shape and dtype. The host is asked for them only once.
     kind: OnceLock<(Vec<usize>, DLDataType)>,
 }
 
-// SAFETY: handles may be used and released from any thread, by contract.
+// SAFETY: by the contract, handles may be used and released on any thread.
 unsafe impl Send for Array {}
-// SAFETY: as above; nothing is changed through a shared one.
+// SAFETY: as above. Nothing is changed through a shared reference.
 unsafe impl Sync for Array {}
 
 impl Array {
     /// Takes over a handle.
     ///
     /// # Safety
-    /// It is an owned handle of the host that this library is connected to, or NULL.
+    /// The handle is NULL, or an owned handle of the host that this library is connected to.
     ///
     /// # Errors
-    /// It is NULL.
+    /// An [`Error`] if the handle is NULL.
     pub unsafe fn from_raw(handle: *mut ArrayHandle) -> Result<Self> {
         Self::of(handle, true)
     }
 
-    /// A handle of one's own of one that is only borrowed.
+    /// Makes an owned handle from a borrowed one.
     ///
     /// # Safety
-    /// It is a handle of the host that this library is connected to, good during the call, or NULL.
+    /// The handle is NULL, or a handle of the host that this library is connected to, valid during
+    /// the call.
     ///
     /// # Errors
-    /// It is NULL, or the host has no memory.
+    /// An [`Error`] if the handle is NULL, or the host has no memory.
     pub unsafe fn retain_raw(handle: *const ArrayHandle) -> Result<Self> {
         if handle.is_null() {
             return Self::of(null_mut(), true);
@@ -74,10 +77,10 @@ impl Array {
         Self::of(unsafe { retain(host::here()?.host, handle) }, true)
     }
 
-    /// One that is released by whoever lent it.
+    /// Wraps a handle that its lender releases.
     ///
     /// # Safety
-    /// It is a handle, good as long as what is returned.
+    /// The handle is valid as long as the returned array.
     pub(crate) unsafe fn lent(handle: *mut ArrayHandle) -> Result<Self> {
         Self::of(handle, false)
     }
@@ -104,10 +107,10 @@ impl Array {
         this.handle.as_ptr()
     }
 
-    /// Makes an array of elements in row-major order, which are copied.
+    /// Makes an array from elements in row-major order, which are copied.
     ///
     /// # Errors
-    /// An [`Error`] if their number is not that of the shape, or there is no memory.
+    /// An [`Error`] if their number is not that of the shape, or if there is no memory.
     pub fn from_slice<T: Element>(elements: &[T], shape: &[usize]) -> Result<Self> {
         let of = TensorType::new(shape, T::DTYPE);
         if of.size() != elements.len() {
@@ -132,7 +135,7 @@ impl Array {
         Self::constant(shape, T::DTYPE, value.bits())
     }
 
-    /// Makes an array without axes. It is computed where its other operands are.
+    /// Makes an array without axes. It is computed on the device of the other operands.
     ///
     /// # Errors
     /// As [`Array::full`].
@@ -140,8 +143,8 @@ impl Array {
         Self::full(&[], value)
     }
 
-    /// Makes an array of one value in a dtype that is known when the program runs. The value is
-    /// converted as [`Dtype::bits_of`] does.
+    /// Makes an array of one value in a dtype that is chosen at run time. The value is converted as
+    /// [`Dtype::bits_of`] does.
     ///
     /// # Errors
     /// As [`Array::full`].
@@ -157,10 +160,11 @@ impl Array {
         Self::constant(&of.shape, of.dtype, [0, 0])
     }
 
-    /// A number as an array of no dimensions that adopts this one's dtype, or float32 if that is an integer or bool.
+    /// Makes a number into an array without axes. It adopts this array's dtype, or float32 if that
+    /// is an integer or bool.
     ///
     /// # Errors
-    /// As [`Array::full`]; and the array's dtype only stores numbers.
+    /// As [`Array::full`]; also if the array's dtype only stores numbers.
     pub fn scalar_like(&self, value: f64) -> Result<Self> {
         let dtype = self.dtype()?;
         Self::full_of(&[], if dtype.is_inexact() { dtype } else { Dtype::Float32 }, value)
@@ -168,7 +172,8 @@ impl Array {
 
     fn constant(shape: &[usize], dtype: Dtype, bits: [u64; 2]) -> Result<Self> {
         let (make, of) = (lent!(array_full), TensorType::new(shape, dtype).to_raw()?);
-        // SAFETY: the host's function with the host's pointer; two words, as it wants.
+        // SAFETY: the host's function with the host's pointer, and two words, as the function
+        // expects.
         Self::made("array_full", |host, array, error| unsafe {
             make(host, &of, bits.as_ptr(), array, error)
         })
@@ -191,7 +196,8 @@ impl Array {
     fn kind(&self) -> &(Vec<usize>, DLDataType) {
         self.kind.get_or_init(|| {
             let mut of = empty_type();
-            // A handle has a type by contract; `connect` has seen the function.
+            // By the contract a handle has a type, and `connect` has checked that the function is
+            // there.
             if let Some((get, host)) = host::table().and_then(|t| Some((t.array_type?, t.host))) {
                 // SAFETY: the host's function with the host's pointer and handle, and a struct of that size.
                 unsafe { get(host, self.as_raw(), &mut of) };
@@ -218,8 +224,8 @@ impl Array {
     /// Returns the element type.
     ///
     /// # Errors
-    /// An [`Error`] for elements that are only stored, such as float8: [`Array::dl_dtype`] says
-    /// what they are.
+    /// An [`Error`] for elements that are only stored, such as float8. [`Array::dl_dtype`] returns
+    /// their type.
     pub fn dtype(&self) -> Result<Dtype> {
         Dtype::from_dl(self.kind().1).ok_or_else(|| refused(self.kind().1))
     }
@@ -257,18 +263,18 @@ impl Array {
         }
     }
 
-    /// Computes it and waits. Not inside of an evaluation.
+    /// Computes the array and waits for it. Must not be called inside of an evaluation.
     ///
     /// # Errors
-    /// Whatever fails on the way.
+    /// All errors of the computation.
     pub fn eval(&self) -> Result<()> {
         eval(&[self])
     }
 
-    /// The elements in host memory, with their strides. Computes them, if need be.
+    /// Returns the elements in host memory, with their strides. Computes them if necessary.
     ///
     /// # Errors
-    /// As [`Array::eval`]; and `T` is not the array's type.
+    /// As [`Array::eval`]; also if `T` is not the array's element type.
     pub fn view<T: Number>(&self) -> Result<View<'_, T>> {
         let get = lent!(array_view);
         let mut view = raw::View {
@@ -285,11 +291,11 @@ impl Array {
         asked("array_view", |error| unsafe {
             get(host::here().map_or(null_mut(), |t| t.host), self.as_raw(), &mut view, error)
         })?;
-        // SAFETY: the elements stay, unchanged, as long as the handle, which is borrowed.
+        // SAFETY: the elements stay valid and unchanged as long as the handle, which is borrowed.
         unsafe { View::new(Tensor::of(&view)) }
     }
 
-    /// The elements in row-major order.
+    /// Returns the elements in row-major order.
     ///
     /// # Errors
     /// As [`Array::view`].
@@ -301,10 +307,10 @@ impl Array {
         })
     }
 
-    /// The only element of an array of size 1.
+    /// Returns the only element of an array of size 1.
     ///
     /// # Errors
-    /// As [`Array::view`]; and it has another size.
+    /// As [`Array::view`]; also if the array has another size.
     pub fn item<T: Number>(&self) -> Result<T> {
         match self.to_vec::<T>()?[..] {
             [one] => Ok(one),
@@ -318,7 +324,7 @@ impl Array {
 
 impl Clone for Array {
     fn clone(&self) -> Self {
-        // SAFETY: the handle is good as long as this.
+        // SAFETY: the handle is valid as long as this array.
         match unsafe { Self::retain_raw(self.as_raw()) } {
             Ok(array) => {
                 if let Some(kind) = self.kind.get() {
@@ -326,7 +332,7 @@ impl Clone for Array {
                 }
                 array
             }
-            // As with memory of one's own: there is no other answer.
+            // Panic, as for a failed allocation, because `clone` cannot return an error.
             Err(error) => panic!("{error}"),
         }
     }
@@ -339,7 +345,8 @@ impl Drop for Array {
         }
         if let Some((release, host)) = host::table().and_then(|t| Some((t.array_release?, t.host)))
         {
-            // SAFETY: the host's function with the host's pointer and a handle that is this array's.
+            // SAFETY: the host's function with the host's pointer, and a handle that this array
+            // owns.
             unsafe { release(host, self.as_raw()) };
         }
     }
@@ -354,25 +361,25 @@ impl fmt::Debug for Array {
     }
 }
 
-/// Handles that stay their arrays'.
+/// Returns the handles of arrays, which still own them.
 pub(crate) fn handles(arrays: &[&Array]) -> Vec<*mut ArrayHandle> {
     arrays.iter().map(|a| a.as_raw()).collect()
 }
 
-/// Takes over handles. All of them are released if one is missing.
+/// Takes over handles. If one is NULL, all of them are released.
 ///
 /// # Safety
-/// Owned handles or NULL.
+/// The handles are owned, or NULL.
 pub(crate) unsafe fn owned(handles: Vec<*mut ArrayHandle>) -> Result<Vec<Array>> {
     // SAFETY: by this function's contract.
     let all: Vec<_> = handles.into_iter().map(|h| unsafe { Array::from_raw(h) }).collect();
     all.into_iter().collect()
 }
 
-/// Computes arrays and waits. Not inside of an evaluation.
+/// Computes arrays and waits for them. Must not be called inside of an evaluation.
 ///
 /// # Errors
-/// Whatever fails on the way.
+/// All errors of the computation.
 pub fn eval(arrays: &[&Array]) -> Result<()> {
     let (compute, host, arrays) = (lent!(array_eval), host::here()?.host, handles(arrays));
     // SAFETY: the host's function with the host's pointer and handles.
@@ -381,10 +388,10 @@ pub fn eval(arrays: &[&Array]) -> Result<()> {
     })
 }
 
-/// The dtype that operands of both are converted to.
+/// Returns the dtype to which operands of both dtypes are converted.
 ///
 /// # Errors
-/// The host does not tell.
+/// An [`Error`] if the host does not report it.
 pub fn promote_types(a: Dtype, b: Dtype) -> Result<Dtype> {
     let (promote, host, mut to) = (lent!(promote_types), host::here()?.host, a.to_dl());
     // SAFETY: the host's function with the host's pointer; the place is writable.
@@ -392,10 +399,11 @@ pub fn promote_types(a: Dtype, b: Dtype) -> Result<Dtype> {
     Dtype::from_dl(to).ok_or_else(|| refused(to))
 }
 
-/// Returns whether a dtype belongs to a category, such as "floating", "inexact" or "integer", or has another dtype's name.
+/// Returns true if a dtype belongs to a category, such as "floating", "inexact" or "integer". The
+/// category may also be the name of a dtype.
 ///
 /// # Errors
-/// There is no such category.
+/// An [`Error`] if there is no such category.
 pub fn issubdtype(dtype: Dtype, category: &str) -> Result<bool> {
     let (ask, host) = (lent!(issubdtype), host::here()?.host);
     let unknown = || {
@@ -412,10 +420,10 @@ pub fn issubdtype(dtype: Dtype, category: &str) -> Result<bool> {
     }
 }
 
-/// The shape that types broadcast to, and the dtype that they promote to.
+/// Returns the shape to which types broadcast, and the dtype to which they promote.
 ///
 /// # Errors
-/// The shapes cannot be broadcast.
+/// An [`Error`] if the shapes cannot be broadcast.
 pub fn broadcast_types(types: &[TensorType]) -> Result<TensorType> {
     let (ask, host, mut to) = (lent!(broadcast_types), host::here()?.host, empty_type());
     let types = types.iter().map(TensorType::to_raw).collect::<Result<Vec<_>>>()?;
@@ -426,22 +434,23 @@ pub fn broadcast_types(types: &[TensorType]) -> Result<TensorType> {
     TensorType::from_raw(&to)
 }
 
-/// Arrays of one shape.
+/// Broadcasts arrays to a common shape.
 ///
 /// # Errors
-/// The shapes cannot be broadcast.
+/// An [`Error`] if the shapes cannot be broadcast.
 pub fn broadcast_arrays(arrays: &[&Array]) -> Result<Vec<Array>> {
     let (broadcast, host) = (lent!(broadcast_arrays), host::here()?.host);
     let (inputs, mut results) = (handles(arrays), vec![null_mut(); arrays.len()]);
-    // SAFETY: the host's function with the host's pointer and handles; as many places.
+    // SAFETY: the host's function with the host's pointer and handles, and room for as many
+    // results.
     asked("broadcast_arrays", |error| unsafe {
         broadcast(host, inputs.as_ptr(), inputs.len() as u32, results.as_mut_ptr(), error)
     })?;
-    // SAFETY: what it gives is the caller's.
+    // SAFETY: the caller owns the results.
     unsafe { owned(results) }
 }
 
-/// The shape that shapes broadcast to, by NumPy's rule.
+/// Returns the shape to which shapes broadcast, by NumPy's rule.
 ///
 /// ```
 /// use ultramarine_extension::broadcast_shapes;
@@ -453,7 +462,7 @@ pub fn broadcast_arrays(arrays: &[&Array]) -> Result<Vec<Array>> {
 /// ```
 ///
 /// # Errors
-/// They cannot be broadcast.
+/// An [`Error`] if they cannot be broadcast.
 pub fn broadcast_shapes(shapes: &[&[usize]]) -> Result<Vec<usize>> {
     let mut all: Vec<usize> = Vec::new();
     for shape in shapes {

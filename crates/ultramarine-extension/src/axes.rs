@@ -4,9 +4,9 @@ use smallvec::SmallVec;
 use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
 use ultramarine_abi::MAX_NDIM;
 
-/// Axes of an array, as functions of them take them (`impl Into<Axes>`): a number, an array, a tuple, a slice or a
-/// `Vec` of numbers, a range, or `..` for all. Negative numbers count from the last axis; so do those of ranges: `-2..` are the last two.
-/// `None` is `..`, for axes that are an `Option<&[isize]>` of the caller's.
+/// Axes of an array as an argument (`impl Into<Axes>`): a number, an array, a tuple, a slice or a
+/// `Vec` of numbers, a range, or `..` for all. Negative numbers count from the last axis, also in
+/// ranges: `-2..` are the last two. `None` means `..`, for callers that have an `Option<&[isize]>`.
 ///
 /// ```no_run
 /// # fn main() -> ultramarine_extension::Result<()> {
@@ -26,13 +26,14 @@ pub struct Axes(Named);
 enum Named {
     All,
     List(SmallVec<[isize; 4]>),
-    /// From the first (`None`: 0) to before the second (`None`: the number of axes).
+    /// From the first number (`None`: 0) up to, but without, the second (`None`: the number of
+    /// axes).
     Range(Option<isize>, Option<isize>),
 }
 
 impl Axes {
-    /// The numbers for an array of `ndim` axes, as they were given; `None`: all axes. Those out of range are the
-    /// function's to refuse.
+    /// Returns the axes as they were given, for an array of `ndim` axes; `None` means all axes. The
+    /// called function refuses axes that are out of range.
     #[doc(hidden)]
     pub fn named(self, ndim: usize) -> Option<SmallVec<[isize; 4]>> {
         let n = ndim as isize;
@@ -42,40 +43,42 @@ impl Axes {
             Named::Range(start, stop) => (start.unwrap_or(0), stop.unwrap_or(n)),
         };
         let from_start = |axis: isize| if axis < 0 { axis.saturating_add(n) } else { axis };
-        // The end of a range is an axis at most one beyond the last. One axis too many is enough to be refused.
+        // Limit the end of a range to one beyond the last axis: a single axis too many is enough
+        // for an error.
         Some(
             (from_start(start)..from_start(stop))
                 .take(MAX_NDIM + 1)
                 .map(|axis| {
-                    // One before the first axis stays that, and does not become the last.
+                    // An axis before the first stays out of range, and does not become the last
+                    // axis.
                     if axis < 0 { axis.saturating_sub(n) } else { axis }
                 })
                 .collect(),
         )
     }
 
-    /// The numbers, where all axes have to be named one by one.
+    /// Returns the axes as a list, also if they are all axes.
     #[doc(hidden)]
     pub fn listed(self, ndim: usize) -> SmallVec<[isize; 4]> {
         self.named(ndim).unwrap_or_else(|| (0..ndim as isize).collect())
     }
 }
 
-/// One axis of an array, as functions along an axis take it (`impl Into<Axis>`): a number, negative from the last axis, or
-/// `..` for the flattened array, where there is such a function. `None` is `..`, for an axis that is an `Option<isize>` of the
-/// caller's.
+/// One axis as an argument (`impl Into<Axis>`): a number, which counts from the last axis if it is
+/// negative, or `..` for the flattened array, if the function supports it. `None` means `..`, for
+/// callers that have an `Option<isize>`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Axis(Option<isize>);
 
 impl Axis {
-    /// Returns the number of the axis; `None` stands for the flattened array.
+    /// Returns the number of the axis; `None` for the flattened array.
     pub fn number(self) -> Option<isize> {
         self.0
     }
 }
 
-/// Axes that a reduction keeps, with size 1, so that the result broadcasts against the operand: `x.mean(KeepDims(-1))`. With
-/// axes alone, `x.mean(-1)`, the result is without them.
+/// Axes that a reduction keeps, with size 1, so that the result broadcasts against the operand:
+/// `x.mean(KeepDims(-1))`. Without `KeepDims`, as in `x.mean(-1)`, the result lacks the axes.
 ///
 /// ```no_run
 /// use ultramarine_extension::{Array, KeepDims};
@@ -90,13 +93,14 @@ impl Axis {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeepDims<A>(pub A);
 
-/// The axes of a reduction, as functions take them (`impl Into<Reduced<Axes>>`, or of [`Axis`] for those of one axis): axes,
-/// or [`KeepDims`] of axes. [`Reduced::new`] is for a choice that the program makes when it runs.
+/// The axes of a reduction as an argument (`impl Into<Reduced<Axes>>`, or of [`Axis`] for functions
+/// of one axis): axes, or [`KeepDims`] of axes. Use [`Reduced::new`] if the program chooses at run
+/// time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reduced<A> {
     /// The axes.
     pub axes: A,
-    /// The result has them, with size 1.
+    /// True if the result keeps the axes, with size 1.
     pub keepdims: bool,
 }
 
@@ -136,7 +140,7 @@ impl From<RangeFull> for Axis {
     }
 }
 
-// Of options there is one type each, so that `None` needs no annotation.
+// Only one option type is accepted, so that `None` needs no type annotation.
 #[diagnostic::do_not_recommend]
 impl From<Option<&[isize]>> for Axes {
     fn from(axes: Option<&[isize]>) -> Axes {
@@ -166,7 +170,8 @@ impl From<Axis> for Axes {
     }
 }
 
-/// A number as an axis; one beyond all axes stays beyond them.
+/// Converts a number to an axis. A number out of the range of `isize` stays out of range for every
+/// array.
 fn number(axis: impl TryInto<isize>) -> isize {
     axis.try_into().unwrap_or(isize::MAX)
 }
@@ -272,13 +277,14 @@ macro_rules! from_integer {
         }
     };
 }
-// Messages list the main forms, with one type of integers.
+// Compilers' messages then list the main forms, with only one integer type.
 from_integer! { isize }
 from_integer! { #[diagnostic::do_not_recommend] usize }
 from_integer! { #[diagnostic::do_not_recommend] i32 }
 from_integer! { #[diagnostic::do_not_recommend] i64 }
 
-/// The end of a range that includes `last`; `None`: that of all axes, since 0 is the first.
+/// The end of a range that includes `last`. `None` if it is the last axis (-1), because 0 would be
+/// the first axis.
 fn after(last: isize) -> Option<isize> {
     (last != -1).then(|| last.saturating_add(1))
 }
@@ -325,7 +331,7 @@ mod tests {
         check(2..2, &[]);
     }
 
-    /// Numbers that no axis has stay that.
+    /// Numbers that are no axis of any array stay invalid.
     #[test]
     fn out_of_range() {
         check(2..5, &[2, 3, 4]);

@@ -21,12 +21,13 @@ pub enum Kind {
 }
 
 mod sealed {
-    /// Keeps the traits to the types of this module: unsafe code relies on their dtypes being true.
+    /// Restricts the traits to the types of this module, because unsafe code relies on their
+    /// dtypes.
     pub trait Sealed {}
 }
 use sealed::Sealed;
 
-/// A Rust type that is the element type of a [`Dtype`]. The list is closed.
+/// A Rust type that is the element type of a [`Dtype`]. Other crates cannot add types.
 pub trait Element: Sealed + Copy + PartialEq + fmt::Debug + Send + Sync + 'static {
     /// Its dtype.
     const DTYPE: Dtype;
@@ -35,13 +36,13 @@ pub trait Element: Sealed + Copy + PartialEq + fmt::Debug + Send + Sync + 'stati
     fn bits(self) -> [u64; 2];
 }
 
-/// An element type of which any bytes are a value: all but `bool`. Views have these: those of bool arrays hold `u8`,
-/// where 0 is false and anything else is true.
+/// An element type for which any bytes are a valid value: all but `bool`. Views have these types.
+/// Views of bool arrays have `u8`, where 0 is false and any other value is true.
 pub trait Number: Element + Default {}
 
 macro_rules! dtypes {
     ($($(#[$m:meta])* $name:ident $text:literal $t:ty, $kind:ident |$value:ident| $bits:expr;)*) => {
-        /// An element type with which there is arithmetic.
+        /// An element type that has arithmetic.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(u8)]
         pub enum Dtype { $($(#[$m])* $name,)* }
@@ -121,7 +122,7 @@ impl Dtype {
         schema::DTYPES[self as usize].1
     }
 
-    /// The dtype of a DLPack type, if there is arithmetic with it.
+    /// Returns the dtype of a DLPack type, or `None` if there is no arithmetic for the type.
     ///
     /// ```
     /// use ultramarine_extension::Dtype;
@@ -170,7 +171,7 @@ impl Dtype {
             Dtype::Int16 => (value as i16).bits(),
             Dtype::Int32 => (value as i32).bits(),
             Dtype::Int64 => (value as i64).bits(),
-            // By way of float32, as Ultramarine converts numbers.
+            // Convert to float32 first, as Ultramarine does.
             Dtype::Float16 => f16::from_f32(value as f32).bits(),
             Dtype::Float32 => (value as f32).bits(),
             Dtype::Float64 => value.bits(),

@@ -9,7 +9,7 @@ use ultramarine_abi::{Error as Raw, Status, helper, status};
 /// The result of rules and functions, with this crate's [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why something failed: a text, and which Python exception it is.
+/// An error: a text, and the kind of Python exception.
 ///
 /// ```
 /// use ultramarine_extension::Error;
@@ -21,13 +21,13 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     code: Status,
-    /// None: a rule that is not there.
+    /// `None` for a missing rule.
     text: Option<String>,
 }
 
 impl Error {
-    /// The rule is not there: what follows from [`compose`](crate::Primitive::compose) is used instead. Every rule's
-    /// default gives this.
+    /// Makes the error of a missing rule. The rule is then derived from
+    /// [`compose`](crate::Primitive::compose). It is the default of every rule.
     pub fn missing() -> Self {
         Self { code: status::UNSUPPORTED, text: None }
     }
@@ -48,8 +48,8 @@ impl Error {
         Self::with_code(status::OUT_OF_MEMORY, text)
     }
 
-    /// An evaluation that cannot serve this device or these dtypes and says why. The composed form is used where there is
-    /// one; else this is the error.
+    /// Makes the error of an evaluation that does not support this device or these dtypes. The text
+    /// is the reason. If there is a `compose`, it is used instead; otherwise users get this error.
     pub fn unsupported(text: impl Into<String>) -> Self {
         Self::with_code(status::UNSUPPORTED, text)
     }
@@ -85,7 +85,7 @@ impl Error {
         self.text.as_deref().unwrap_or("the primitive has no such rule")
     }
 
-    /// The host has no function of that name.
+    /// Makes the error for a host that lacks a function.
     pub(crate) fn absent(function: &str) -> Self {
         Self::with_code(
             status::UNSUPPORTED,
@@ -95,7 +95,7 @@ impl Error {
         )
     }
 
-    /// The error of a panic.
+    /// Makes the error for a panic.
     pub(crate) fn of_panic(payload: Box<dyn Any + Send>) -> Self {
         let text = helper::panic_message(&*payload).unwrap_or("no text");
         let error = Self::runtime(format!("panicked: {text}"));
@@ -106,7 +106,7 @@ impl Error {
         error
     }
 
-    /// Takes over an error object of the host; NULL: a status alone.
+    /// Takes over an error object of the host. If it is NULL, the error has only the status.
     pub(crate) fn of_host(function: &str, code: Status, error: *mut Raw) -> Self {
         let Some(table) = host::table().filter(|_| !error.is_null()) else {
             return Self::with_code(
@@ -138,7 +138,8 @@ impl Error {
         Self::with_code(reported, text)
     }
 
-    /// An error object of the host; NULL for a missing rule, and where the host makes none.
+    /// Makes an error object of the host. It is NULL for a missing rule, and if the host cannot
+    /// make one.
     pub(crate) fn into_host(self) -> (Status, *mut Raw) {
         let code = self.code;
         let new = host::table().and_then(|table| Some((table.error_new?, table.host)));
@@ -158,7 +159,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// Runs the body of a rule: what it gives or panics with becomes a status and an error object.
+/// Runs the body of a rule. An error or a panic becomes a status and an error object.
 ///
 /// # Safety
 /// `error` is NULL or writable.
@@ -177,7 +178,7 @@ pub(crate) unsafe fn guard(error: *mut *mut Raw, body: impl FnOnce() -> Result<(
     code
 }
 
-/// Runs a body that cannot tell an error.
+/// Runs a body that cannot return an error.
 pub(crate) fn guard_value<T>(otherwise: T, body: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|payload| {
         Error::of_panic(payload);
@@ -185,7 +186,7 @@ pub(crate) fn guard_value<T>(otherwise: T, body: impl FnOnce() -> T) -> T {
     })
 }
 
-/// Runs what may panic outside of a rule; `what` says whose fault that is.
+/// Runs code that may panic outside of a rule. `what` names the code for the error.
 pub(crate) fn caught<T>(what: &str, body: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|payload| {
         let failure = Error::of_panic(payload);

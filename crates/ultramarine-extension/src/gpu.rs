@@ -42,7 +42,7 @@ use ultramarine_abi::extension::{
 pub struct GpuCall<'a> {
     inputs: Vec<GpuTensor>,
     outputs: Vec<GpuTensor>,
-    /// Outputs that have no memory yet.
+    /// True for outputs that have no memory yet.
     bare: Vec<bool>,
     languages: String,
     host_call: *mut c_void,
@@ -59,10 +59,10 @@ pub struct GpuTensor {
 layout!(impl GpuTensor);
 
 impl GpuTensor {
-    /// Dtype.
+    /// Returns the dtype.
     ///
     /// # Errors
-    /// It only stores numbers.
+    /// An [`Error`] if the dtype only stores numbers.
     pub fn dtype(&self) -> Result<Dtype> {
         self.tensor.dtype()
     }
@@ -116,10 +116,10 @@ pub struct Kernel<'a> {
 pub struct Temporary(u32);
 
 impl<'a> GpuCall<'a> {
-    /// `allocates`: outputs come without memory.
+    /// Wraps a call. `allocates` is true if the outputs come without memory.
     ///
     /// # Safety
-    /// A call by contract, valid for `'a`.
+    /// The call obeys the contract, and is valid for `'a`.
     pub(crate) unsafe fn new(call: &EvalCall, allocates: bool) -> Result<Self> {
         let stride = Some(call.view_stride);
         // SAFETY: as many views as the call says; the languages are NUL-terminated.
@@ -177,10 +177,11 @@ impl<'a> GpuCall<'a> {
         self.languages.split_ascii_whitespace()
     }
 
-    /// The first of these texts (language and source) that the device takes.
+    /// Returns the first of these sources (language and text) whose language the device takes.
     ///
     /// # Errors
-    /// It takes none of them: an error that lists both sides, upon which `compose` is tried.
+    /// An error if the device takes none of them. It lists the languages of both sides. The host
+    /// then tries `compose`.
     pub fn pick<'s>(
         &self,
         primitive: &str,
@@ -198,8 +199,9 @@ impl<'a> GpuCall<'a> {
         })
     }
 
-    /// A kernel of that entry in compiled code, which the extension ships: PTX (language `ptx`), a cubin or an
-    /// archive of several (`cubin`), or SPIR-V (`spirv`). [`GpuCall::languages`] says whether the device takes it.
+    /// Begins a kernel from compiled code that the extension ships, with this entry: PTX (language
+    /// `ptx`), a cubin or an archive of several (`cubin`), or SPIR-V (`spirv`).
+    /// [`GpuCall::languages`] lists the languages that the device takes.
     pub fn compiled_kernel<'s>(
         &mut self,
         language: &'s str,
@@ -222,10 +224,10 @@ impl<'a> GpuCall<'a> {
         KernelBuilder { call: self, language, source, entry, template, options, code: false }
     }
 
-    /// Properties of a kernel on the device.
+    /// Returns the properties of a kernel on the device.
     ///
     /// # Errors
-    /// The device fails.
+    /// An [`Error`] if the device fails.
     pub fn properties(&self, kernel: &Kernel<'a>) -> Result<KernelProperties> {
         let ask = lent!(kernel_properties);
         let mut properties =
@@ -237,10 +239,10 @@ impl<'a> GpuCall<'a> {
         Ok(properties)
     }
 
-    /// Memory of the device until the launches are done.
+    /// Allocates memory of the device, which is released when the launches are done.
     ///
     /// # Errors
-    /// There is none.
+    /// An [`Error`] if there is no memory.
     pub fn temporary(&mut self, bytes: usize) -> Result<Temporary> {
         let (make, mut number) = (lent!(temporary), 0);
         // SAFETY: the host's function with the call's pointer; the place is writable.
@@ -250,10 +252,10 @@ impl<'a> GpuCall<'a> {
         Ok(Temporary(number))
     }
 
-    /// Makes an operand row-major for the launches that follow, if it is not.
+    /// Makes an operand row-major for the following launches, unless it is already.
     ///
     /// # Errors
-    /// There is no such operand; the device fails.
+    /// An [`Error`] if there is no such operand, or if the device fails.
     pub fn contiguous(&mut self, i: usize) -> Result<()> {
         if self.input(i)?.is_row_contiguous() {
             return Ok(());
@@ -276,7 +278,7 @@ impl<'a> GpuCall<'a> {
         Ok(())
     }
 
-    /// New memory for an output that has none yet.
+    /// Allocates memory for an output that has none yet.
     fn allocate(&mut self, i: usize) -> Result<()> {
         if !self.bare.get(i).is_some_and(|&bare| bare) {
             return Ok(());
@@ -308,10 +310,10 @@ impl<'a> GpuCall<'a> {
     }
 }
 
-/// The text that stands before kernels of a language.
+/// Returns the text that the host puts before kernels of a language.
 ///
 /// # Errors
-/// The host has none for it.
+/// An [`Error`] if the host has none for the language.
 pub fn prelude(language: &str) -> Result<String> {
     let (ask, host) = (lent!(prelude), host::here()?.host);
     let missing = || {
@@ -338,7 +340,7 @@ pub struct KernelBuilder<'c, 'a, 's> {
     entry: &'s str,
     template: Vec<String>,
     options: String,
-    /// The source is compiled code.
+    /// True if the source is compiled code.
     code: bool,
 }
 
@@ -358,10 +360,11 @@ impl<'a> KernelBuilder<'_, 'a, '_> {
         self
     }
 
-    /// Compiles it, unless it is there already.
+    /// Compiles the kernel, unless it was compiled before.
     ///
     /// # Errors
-    /// It does not compile: the compiler's log and the source's lines. The device does not take the language.
+    /// An [`Error`] if the kernel does not compile, with the compiler's log and the source's lines;
+    /// and if the device does not take the language.
     pub fn build(self) -> Result<Kernel<'a>> {
         let make = lent!(kernel);
         let text = |text: &str| {
@@ -374,7 +377,7 @@ impl<'a> KernelBuilder<'_, 'a, '_> {
         let language = text(self.language)?;
         let zero =
             |_| Error::value(format!("[{}] A string has a NUL in it. Remove it.", self.entry));
-        // Hosts of contract 1.0 know texts alone.
+        // Hosts of contract 1.0 only know NUL-terminated texts.
         let (held, source, source_bytes) = match self.code {
             true if host::here()?.minor == 0 => return Err(Error::absent("compiled kernels")),
             true => (None, self.source.as_ptr().cast(), self.source.len() as u64),
@@ -450,8 +453,8 @@ impl<'s> Launch<'_, '_, 's> {
         self.scalar_bits(T::DTYPE, value.bits())
     }
 
-    /// Adds a number as an argument, by value, in a dtype that is known when the program runs. It
-    /// is converted as [`Dtype::bits_of`] does.
+    /// Adds a number as an argument, by value, in a dtype that is chosen at run time. It is
+    /// converted as [`Dtype::bits_of`] does.
     pub fn scalar_of(self, dtype: Dtype, value: f64) -> Self {
         self.scalar_bits(dtype, dtype.bits_of(value))
     }
@@ -487,10 +490,11 @@ impl<'s> Launch<'_, '_, 's> {
         self
     }
 
-    /// Gives it to the stream.
+    /// Submits the launch to the stream.
     ///
     /// # Errors
-    /// An argument is not there; the device refuses the grid or fails.
+    /// An [`Error`] if an argument does not exist, if the device refuses the grid, or if the device
+    /// fails.
     pub fn run(self) -> Result<()> {
         if let Some(error) = self.failed {
             return Err(error);

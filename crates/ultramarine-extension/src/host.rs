@@ -8,16 +8,17 @@ use ultramarine_abi::{Error as Raw, Status, read_sized, status};
 
 static HOST: OnceLock<ExtensionHost> = OnceLock::new();
 
-/// Says whom this library's primitives belong to. The first call counts, later ones change nothing.
+/// Connects this library's primitives to a host. Only the first call has an effect.
 ///
-/// Inside of a program `ultramarine::extension` does this by itself; in a Python module
+/// Inside of a program `ultramarine::extension` does this automatically; in a Python module
 /// `python::connect_python` does.
 ///
 /// # Errors
-/// The host's contract has another major, or it lacks what nothing works without: errors, handles.
+/// An [`Error`] if the host's contract has another major version, or if it lacks an essential
+/// function: those for errors and handles.
 pub fn connect(host: &'static ExtensionHost) -> Result<()> {
     check_version(host.major, host.minor)?;
-    // SAFETY: a table begins with its size; all of its bytes zero are a table.
+    // SAFETY: a table begins with its size, and an all-zero table is valid.
     let table = unsafe { read_sized(host) }.ok_or_else(Error::missing)?;
     let essential = table.error_new.is_some()
         && table.error_text.is_some()
@@ -34,7 +35,7 @@ pub fn connect(host: &'static ExtensionHost) -> Result<()> {
     Ok(())
 }
 
-/// Returns whether a host of this version fits.
+/// Checks that a host of this version is compatible.
 pub(crate) fn check_version(major: u16, minor: u16) -> Result<()> {
     if major == EXTENSION_MAJOR {
         return Ok(());
@@ -50,10 +51,10 @@ pub fn connected() -> bool {
     HOST.get().is_some()
 }
 
-/// Version of the Ultramarine that it is connected to.
+/// Returns the version of the connected Ultramarine.
 ///
 /// # Errors
-/// Nothing is connected.
+/// An [`Error`] if no host is connected.
 pub fn version() -> Result<String> {
     let version = here()?.version;
     if version.is_null() {
@@ -63,19 +64,19 @@ pub fn version() -> Result<String> {
     Ok(unsafe { CStr::from_ptr(version) }.to_string_lossy().into_owned())
 }
 
-/// The table, if there is one.
+/// Returns the host's table, if a host is connected.
 pub(crate) fn table() -> Option<&'static ExtensionHost> {
     HOST.get()
 }
 
-/// The table.
+/// Returns the host's table, or an error if no host is connected.
 pub(crate) fn here() -> Result<&'static ExtensionHost> {
     HOST.get().ok_or_else(|| {
         Error::runtime("This library of primitives is not connected to Ultramarine. Call `connect` or `connect_python` first.")
     })
 }
 
-/// A function of the table, or an error that names it.
+/// Returns a function of the table, or an error that names it.
 macro_rules! lent {
     ($name:ident) => {
         $crate::host::here()?
@@ -85,7 +86,7 @@ macro_rules! lent {
 }
 pub(crate) use lent;
 
-/// Calls a function of the host, with place for its error.
+/// Calls a function of the host, and converts its status and error object.
 pub(crate) fn asked(function: &str, call: impl FnOnce(*mut *mut Raw) -> Status) -> Result<()> {
     let mut error = std::ptr::null_mut();
     match call(&mut error) {

@@ -1,13 +1,15 @@
 //! Operations for Ultramarine that are built outside of it, in Rust.
 //!
-//! An operation is a [`Primitive`]: its name, its fields, how the types of its results follow from those of its
-//! operands, if they are others, and how it is computed: by a kernel of its own on the CPU ([`CpuCall`]) or on accelerators ([`GpuCall`]), or
-//! written with other operations ([`Primitive::compose`]). From the latter, derivatives and batching follow where the
-//! primitive has no rules of its own. [`apply`] makes arrays of it, as lazy as all others.
+//! An operation is a [`Primitive`]. It has a name and fields, and a rule for the types of its
+//! results if they differ from those of its operands. It is computed by its own kernel on the CPU
+//! ([`CpuCall`]) or on accelerators ([`GpuCall`]), or is composed of other operations
+//! ([`Primitive::compose`]). If the primitive has no rules for derivatives and batching, they are
+//! derived from `compose`. [`apply`] applies a primitive and returns lazy arrays.
 //!
-//! The same code serves inside of a program that uses the crate `ultramarine` (whose `extension` module is this crate)
-//! and in a library of its own, such as a Python extension (feature `python`). It reaches Ultramarine through a table of
-//! C functions, so one binary works with every build of the same contract.
+//! The same code works inside of a program that uses the crate `ultramarine` (whose `extension`
+//! module is this crate) and in a separate library, such as a Python extension (feature `python`).
+//! It calls Ultramarine through a table of C functions, so one binary works with every build of the
+//! same contract.
 //!
 //! ```no_run
 //! use ultramarine_extension::{Array, CpuCall, Place, Primitive, Result, apply_one};
@@ -38,15 +40,15 @@
 //! # }
 //! ```
 //!
-//! * [`Array`], [`Dtype`], [`TensorType`], [`Place`]: what operations are about;
-//! * [`Primitive`], [`Attributes`], [`apply`]: what an operation is;
+//! * [`Array`], [`Dtype`], [`TensorType`], [`Place`]: arrays and their properties;
+//! * [`Primitive`], [`Attributes`], [`apply`]: operations;
 //! * [`CpuCall`], [`View`], [`ViewMut`], [`parallel`]: kernels on the CPU;
 //! * [`GpuCall`]: kernels in source form, for accelerators;
-//! * [`connect`]: whom the primitives belong to;
+//! * [`connect`]: connects the primitives to a host;
 //! * `python` (a feature): arrays as arguments and results of functions made with PyO3.
 //!
-//! Rules may panic: the panic ends at the boundary and becomes an error that carries its text. The library must be built
-//! with unwinding panics for that, as is the default.
+//! Rules may panic: at the boundary the panic becomes an error with the panic's message. This
+//! requires unwinding panics, which are the default.
 
 mod array;
 mod axes;

@@ -51,7 +51,7 @@ impl<'a> Attribute<'a> {
     }
 }
 
-/// Runs an operation of Ultramarine by its name in `mlx.core`, with `results` results.
+/// Runs an operation of Ultramarine by its name in `mlx.core`. `results` is its number of results.
 ///
 /// ```no_run
 /// use ultramarine_extension::{Array, Attribute, Place, operation};
@@ -65,7 +65,8 @@ impl<'a> Attribute<'a> {
 /// ```
 ///
 /// # Errors
-/// There is no such operation; it has another number of results; it refuses its operands or attributes.
+/// An [`Error`] if there is no such operation, if it has another number of results, or if it
+/// refuses its operands or attributes.
 pub fn operation(
     name: &str,
     inputs: &[&Array],
@@ -79,7 +80,7 @@ pub fn operation(
             .map_err(|_| Error::value(format!("[{name}] A string has a NUL in it. Remove it.")))
     };
     let operation = text(name)?;
-    // Memory that the structs point at.
+    // Keep the memory that the structs point at.
     let names = attributes.iter().map(|a| text(a.name())).collect::<Result<Vec<_>>>()?;
     let texts = attributes.iter().map(|a| match a {
         Attribute::Text(_, value) => text(value),
@@ -138,11 +139,11 @@ pub fn operation(
             error,
         )
     })?;
-    // SAFETY: what it gives is the caller's.
+    // SAFETY: the caller owns the results.
     unsafe { owned(made) }
 }
 
-/// An operation of one result, where its operands are.
+/// Runs an operation with one result, on the device of its operands.
 fn one(name: &str, inputs: &[&Array], attributes: &[Attribute<'_>]) -> Result<Array> {
     let mut made = operation(name, inputs, attributes, Place::Default, 1)?;
     made.pop().ok_or_else(|| {
@@ -159,7 +160,8 @@ macro_rules! methods {
         reduction { $($(#[$rm:meta])* $reduction:ident;)* }
         along { $($(#[$am:meta])* $along:ident;)* }
     ) => {
-        /// Operations as methods. They run where their operands are; [`operation`] runs others, and elsewhere.
+        /// Operations as methods. They run on the device of their operands. [`operation`] runs all
+        /// other operations, and can run them on another device.
         impl Array {
             $($(#[$um])*
             ///
@@ -169,21 +171,22 @@ macro_rules! methods {
                 one(stringify!($unary), &[self], &[])
             })*
             $($(#[$bm])*
-            ///
-            /// Shapes are broadcast, dtypes promoted; `other` is an array or a number ([`Operand`]).
+            /// Shapes are broadcast and dtypes promoted. `other` is an array or a number
+            /// ([`Operand`]).
             ///
             /// # Errors
-            /// An [`Error`] for shapes that do not fit, and for a dtype that the function is not defined for.
+            /// An [`Error`] for shapes that do not fit, and for a dtype that the function is not
+            /// defined for.
             pub fn $binary(&self, other: impl Operand) -> Result<Array> {
                 one(stringify!($binary), &[self, &*other.beside(self)?], &[])
             })*
             $($(#[$rm])*
-            ///
-            /// It is computed over `axes` ([`Axes`]; `..`: all), which the result lacks;
-            /// [`KeepDims`](crate::KeepDims) keeps them, with size 1.
+            /// It is computed over `axes` ([`Axes`]; `..` means all). The result lacks these axes,
+            /// unless [`KeepDims`](crate::KeepDims) keeps them, with size 1.
             ///
             /// # Errors
-            /// An [`Error`] for an axis out of range or named twice, and for a dtype that the function is not defined for.
+            /// An [`Error`] for an axis out of range or named twice, and for a dtype that the
+            /// function is not defined for.
             pub fn $reduction(&self, axes: impl Into<Reduced<Axes>>) -> Result<Array> {
                 let Reduced { axes, keepdims } = axes.into();
                 let keep = Attribute::Int("keepdims", i64::from(keepdims));
@@ -283,7 +286,7 @@ methods! {
         real;
         /// Returns the imaginary part of each element: float32 of complex64.
         imag;
-        /// Returns the same elements, through which no derivative flows.
+        /// Returns the same elements. No derivative flows through the result.
         stop_gradient;
     }
     binary {
@@ -367,14 +370,14 @@ methods! {
         cumsum;
         /// Returns the products of the elements up to each along an axis.
         cumprod;
-        /// Returns the index of the largest element along an axis, which goes away: uint32.
+        /// Returns the index of the largest element along an axis, which is removed: uint32.
         argmax;
-        /// Returns the index of the smallest element along an axis, which goes away: uint32.
+        /// Returns the index of the smallest element along an axis, which is removed: uint32.
         argmin;
     }
 }
 
-/// Operations with attributes of their own.
+/// Operations that have attributes.
 impl Array {
     /// Returns the elements in another dtype. Floats become integers by truncation.
     ///
@@ -462,8 +465,8 @@ impl Array {
         one("take", &[self, indices], &[Attribute::Int("axis", axis as i64)])
     }
 
-    /// Runs an operation by its name, of this array alone and with one result: [`operation`] in
-    /// short.
+    /// Runs an operation by its name on this array only, with one result. It is short for
+    /// [`operation`].
     ///
     /// # Errors
     /// As [`operation`].

@@ -1,7 +1,8 @@
-//! The operators of Rust on arrays, results of operators, and numbers.
+//! Rust's operators for arrays, results of operators, and numbers.
 //!
-//! They give a `Result`, since shapes may not fit. On the right of an array any [`Operand`] may stand: `&x * 2.0`,
-//! `&x - &y * &z`; on its left the result of another operator (`&x * &y + &z`) or an `f64` (`1.0 - &x`).
+//! They return a `Result`, because shapes may not fit. The right operand may be any [`Operand`]:
+//! `&x * 2.0`, `&x - &y * &z`. Instead of an array, the left operand may be the result of another
+//! operator (`&x * &y + &z`) or an `f64` (`1.0 - &x`).
 
 use crate::{
     array::Array,
@@ -9,10 +10,11 @@ use crate::{
 };
 use std::borrow::Cow;
 
-/// The right side of an operator: an array, owned or borrowed, a number, which adopts the dtype of the array on
-/// the left ([`Array::scalar_like`]), or a result, whose error is then the operator's.
+/// The right operand of an operator: an array, owned or borrowed; a number, which adopts the dtype
+/// of the array on the left ([`Array::scalar_like`]); or a result, whose error becomes the
+/// operator's.
 pub trait Operand {
-    /// The operand as an array beside `array`.
+    /// Returns the operand as an array, for use with `array`.
     ///
     /// # Errors
     /// The operand's own, and those of [`Array::scalar_like`].
@@ -50,12 +52,13 @@ impl Operand for f32 {
     }
 }
 
-/// The operator of two types, whose result is a `Result<Array>` of the calling module's. The core's arrays have theirs by it,
-/// too.
+/// Implements an operator for two types. Its result is the calling module's `Result<Array>`. The
+/// core uses it for its arrays too.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! operator {
-    // Of types that are foreign on the left: messages about them would list these impls, with the macro around them.
+    // For foreign types on the left: compilers' messages about these types would list the impls,
+    // with the macro around them.
     (foreign $($operator:tt)*) => {
         $crate::operator! { #[diagnostic::do_not_recommend] [] $($operator)* }
     };

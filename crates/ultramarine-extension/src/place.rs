@@ -1,4 +1,4 @@
-//! Where operations run.
+//! The device and stream on which operations run.
 
 use ultramarine_abi::extension::{PlaceCode, place};
 
@@ -11,10 +11,12 @@ pub enum DeviceKind {
     Gpu,
 }
 
-/// Where an operation runs. [`apply`](crate::apply) and [`operation`](crate::operation) take one.
+/// The device or stream on which an operation runs. [`apply`](crate::apply) and
+/// [`operation`](crate::operation) take one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Place {
-    /// Where its operands are at home, else the default device. Rules leave it so.
+    /// The home device of the operands; if they have none, the default device. Rules use this
+    /// value.
     #[default]
     Default,
     /// The default stream of a device.
@@ -51,7 +53,7 @@ impl Place {
         }
     }
 
-    /// Returns the place as it crosses the boundary.
+    /// Returns the place in the contract's form.
     pub fn to_code(self) -> PlaceCode {
         let (kind, (device, device_index), stream_index) = match self {
             Place::Default => (place::DEFAULT, (DeviceKind::Cpu, 0), 0),

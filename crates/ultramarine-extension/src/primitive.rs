@@ -15,20 +15,22 @@ use std::ptr::null_mut;
 
 /// An operation with its attributes.
 ///
-/// Required are the name, and one of the evaluations or [`compose`](Primitive::compose). [`infer`](Primitive::infer) has to be
-/// written where results are not of their operands' type; the other rules are overrides of what follows from `compose`. A rule that is not overridden gives [`Error::missing`];
-/// where neither it nor `compose` is there, users get an error that names the primitive and the rule.
+/// Required are the name, and one of the evaluations or [`compose`](Primitive::compose).
+/// [`infer`](Primitive::infer) is required if the results do not have the type of the operands. All
+/// other rules are optional: by default they are derived from `compose`. The default of a rule
+/// returns [`Error::missing`]. If neither the rule nor `compose` is there, users get an error that
+/// names the primitive and the rule.
 ///
-/// Rules are called from any thread, at once for different arrays. They may panic (which becomes an error), and all but
-/// evaluations may use arrays' operations.
+/// Rules are called from any thread, and at the same time for different arrays. They may panic; the
+/// panic becomes an error. All rules except evaluations may use operations on arrays.
 #[allow(unused_variables)]
 pub trait Primitive: fmt::Debug + Send + Sync + 'static {
     /// Returns the name, for errors and printing. It is a part of the primitive's identity; see
     /// [`Primitive::attributes`].
     fn name(&self) -> &str;
 
-    /// Returns the version, a part of the primitive's identity: raise it when the meaning of the
-    /// attributes or the results change.
+    /// Returns the version, a part of the primitive's identity. Raise it when the results or the
+    /// meaning of the attributes change.
     fn version(&self) -> u32 {
         1
     }
@@ -38,25 +40,29 @@ pub trait Primitive: fmt::Debug + Send + Sync + 'static {
         1
     }
 
-    /// Fields that the result depends on besides the operands. Two primitives of equal name, version and attributes count as the
-    /// same operation: `compile` then computes it once. By default, all that `Debug` shows: with `derive(Debug)`, all fields.
+    /// Returns the fields that the result depends on, in addition to the operands. Two primitives
+    /// with equal name, version and attributes count as the same operation, which `compile`
+    /// computes only once. By default, the attributes are the text that `Debug` shows: with
+    /// `derive(Debug)`, all fields.
     fn attributes(&self) -> Attributes {
         Attributes::new().text(&format!("{self:?}"))
     }
 
-    /// Returns whether evaluations give the outputs memory themselves ([`CpuCall::output_taking`], [`CpuCall::allocate`],
-    /// [`CpuCall::share`]) instead of getting new memory for them. Outputs that are asked for without any of these get
-    /// new memory all the same, on devices by the first launch that names them.
+    /// Returns true if evaluations themselves allocate the outputs' memory
+    /// ([`CpuCall::output_taking`], [`CpuCall::allocate`], [`CpuCall::share`]) instead of getting
+    /// new memory for them. An output that is requested without any of these functions still gets
+    /// new memory; on devices, the first launch that names it allocates the memory.
     fn allocates(&self) -> bool {
         false
     }
 
-    /// Shapes and dtypes of the results: the place for errors about operands. It is asked again for other shapes, and gives the
-    /// same answer to the same question. By default, each result has the shape that the operands broadcast to, and the dtype
-    /// that they promote to: with one operand, its type.
+    /// Returns shapes and dtypes of the results, and checks the operands. It is called again for
+    /// other shapes, and must always return the same answer for the same operands. By default, each
+    /// result has the shape to which the operands broadcast, and the dtype to which they promote.
+    /// With one operand, this is its type.
     ///
     /// # Errors
-    /// Message of the error when operands do not fit.
+    /// The error that users get for operands that do not fit.
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>> {
         let result = match inputs {
             [] => {
@@ -72,7 +78,7 @@ pub trait Primitive: fmt::Debug + Send + Sync + 'static {
     /// Computes the outputs on the CPU.
     ///
     /// # Errors
-    /// Whatever fails.
+    /// Those of the computation.
     fn eval_cpu(&self, call: &mut CpuCall<'_>) -> Result<()> {
         Err(Error::missing())
     }
@@ -80,45 +86,48 @@ pub trait Primitive: fmt::Debug + Send + Sync + 'static {
     /// Computes the outputs on a device that takes kernels in source form.
     ///
     /// # Errors
-    /// Whatever fails; [`Error::unsupported`] where `compose` shall be tried.
+    /// Those of the computation; [`Error::unsupported`] if `compose` should be tried.
     fn eval_gpu(&self, call: &mut GpuCall<'_>) -> Result<()> {
         Err(Error::missing())
     }
 
-    /// The results, of the types that `infer` gave, by other operations.
+    /// Computes the results by other operations. They have the types that `infer` returned.
     ///
     /// # Errors
-    /// Whatever fails.
+    /// Those of the computation.
     fn compose(&self, inputs: &[Array]) -> Result<Vec<Array>> {
         Err(Error::missing())
     }
 
-    /// Cotangents of the operands, one for each, of its shape: `None` is zero.
+    /// Returns the cotangents of the operands, one for each operand and with its shape. `None`
+    /// means zero.
     ///
     /// # Errors
-    /// Whatever fails.
+    /// Those of the computation.
     fn vjp(&self, of: &Vjp<'_>) -> Derivatives {
         Err(Error::missing())
     }
 
-    /// Tangents of the results, one for each, of its shape: `None` is zero.
+    /// Returns the tangents of the results, one for each result and with its shape. `None` means
+    /// zero.
     ///
     /// # Errors
-    /// Whatever fails.
+    /// Those of the computation.
     fn jvp(&self, of: &Jvp<'_>) -> Derivatives {
         Err(Error::missing())
     }
 
-    /// The results for a batch, and the axis that each has for it (`None`: it is the same for all).
+    /// Returns the results for a batch, each with the axis of the batch (`None`: the result is the
+    /// same for the whole batch).
     ///
     /// # Errors
-    /// Whatever fails.
+    /// Those of the computation.
     fn vmap(&self, of: &Vmap<'_>) -> Result<Vec<(Array, Option<usize>)>> {
         Err(Error::missing())
     }
 
-    /// Returns true if another primitive of this type is the same operation. It is called for equal
-    /// name, version and attributes only.
+    /// Returns true if another primitive of this type is the same operation. It is called only if
+    /// name, version and attributes are equal.
     fn equivalent(&self, other: &Self) -> bool
     where
         Self: Sized,
@@ -126,7 +135,7 @@ pub trait Primitive: fmt::Debug + Send + Sync + 'static {
         true
     }
 
-    /// Name in errors and graphs.
+    /// Writes the name for errors and graphs.
     ///
     /// # Errors
     /// Those of the formatter.
@@ -146,17 +155,17 @@ pub struct Vjp<'a> {
     pub inputs: &'a [Array],
     /// Results.
     pub outputs: &'a [Array],
-    /// Cotangents of the results, of their shapes; `None` is zero.
+    /// Cotangents of the results, with the results' shapes; `None` means zero.
     pub cotangents: &'a [Option<Array>],
     /// Operands whose cotangents are needed. Others may be left out (`None`).
     pub wanted: &'a [bool],
 }
 
 impl Vjp<'_> {
-    /// The cotangent of the first result: zeros, if it is that.
+    /// Returns the cotangent of the first result. If it is zero, returns an array of zeros.
     ///
     /// # Errors
-    /// There is no memory.
+    /// An [`Error`] if there is no memory.
     pub fn cotangent(&self) -> Result<Array> {
         match (self.cotangents, self.outputs) {
             ([Some(cotangent), ..], _) => Ok(cotangent.clone()),
@@ -171,24 +180,26 @@ impl Vjp<'_> {
 pub struct Jvp<'a> {
     /// Operands.
     pub inputs: &'a [Array],
-    /// Tangents of the operands, of their shapes; `None` is zero.
+    /// Tangents of the operands, with the operands' shapes; `None` means zero.
     pub tangents: &'a [Option<Array>],
 }
 
 /// Arguments of the batching rule, [`Primitive::vmap`].
 #[derive(Debug)]
 pub struct Vmap<'a> {
-    /// Operands; those with an axis in `axes` have it besides the ones that the operation is about.
+    /// Operands. Those with an axis in `axes` have this axis in addition to the operation's own
+    /// axes.
     pub inputs: &'a [Array],
-    /// The batch's axis of each; `None`: the same for all.
+    /// The batch's axis of each operand; `None` if the operand is the same for the whole batch.
     pub axes: &'a [Option<usize>],
     /// Size of the batch.
     pub size: usize,
 }
 
 impl Vmap<'_> {
-    /// The operands with the batch in front, of one rank and broadcast against each other there: all that an operation
-    /// that works element by element needs. Those that are the same for all get a first axis of size 1.
+    /// Returns the operands with the batch as the first axis. They have the same rank, so that they
+    /// broadcast against each other. An elementwise operation needs nothing else. Operands that are
+    /// the same for the whole batch get a first axis of size 1.
     ///
     /// # Errors
     /// Those of `moveaxis` and `reshape`.
@@ -215,7 +226,7 @@ impl Vmap<'_> {
     }
 }
 
-/// Bytes that tell operations of one name apart.
+/// Bytes that distinguish operations with the same name.
 ///
 /// ```
 /// use ultramarine_extension::Attributes;
@@ -251,18 +262,18 @@ impl Attributes {
         self
     }
 
-    /// Appends integers, behind their number.
+    /// Appends integers, preceded by their number.
     pub fn ints(mut self, values: &[i64]) -> Self {
         self = self.int(values.len() as i64);
         values.iter().fold(self, |all, &v| all.int(v))
     }
 
-    /// Appends a text, behind its length.
+    /// Appends a text, preceded by its length.
     pub fn text(self, value: &str) -> Self {
         self.bytes(value.as_bytes())
     }
 
-    /// Appends bytes, behind their number.
+    /// Appends bytes, preceded by their number.
     pub fn bytes(mut self, value: &[u8]) -> Self {
         self = self.int(value.len() as i64);
         self.0.extend(value);
@@ -277,7 +288,8 @@ impl Attributes {
 
 /// Applies a primitive to arrays and returns its results, which are lazy.
 ///
-/// `place` says where it runs; [`Place::Default`] is where the operands are at home.
+/// `place` is the device or stream on which it runs. [`Place::Default`] is the operands' home
+/// device.
 ///
 /// # Errors
 /// An error of [`Primitive::infer`]; operands on devices of different hosts; no connection
@@ -289,14 +301,14 @@ pub fn apply<P: Primitive>(primitive: P, inputs: &[&Array], place: Place) -> Res
     let code = place.to_code();
     let code = if place == Place::Default { std::ptr::null() } else { &raw const code };
     table.with(|raw| {
-        // SAFETY: the host's function with the host's pointer and handles; it copies the primitive and takes over its
-        // context; there are as many places as the primitive has outputs.
+        // SAFETY: the host's function with the host's pointer and handles. It copies the primitive
+        // and takes over its context. There is room for all outputs of the primitive.
         asked("apply", |error| unsafe {
             let (first, n) = (inputs.as_ptr(), inputs.len() as u32);
             run(host, raw, first, n, code, outputs.as_mut_ptr(), error)
         })
     })?;
-    // SAFETY: what it gives is the caller's.
+    // SAFETY: the caller owns the results.
     unsafe { owned(outputs) }
 }
 

@@ -1,4 +1,4 @@
-//! Primitives that are made again from their attributes, for functions in files.
+//! Primitives that can be made again from their attributes, for functions in files.
 
 use crate::{
     error::{Error, Result, guard},
@@ -12,25 +12,27 @@ use ultramarine_abi::{
     extension::{self as raw},
 };
 
-/// A primitive that is made again from its version and attributes: functions with it can be exported to files, and imported
-/// where its library says so by [`provide`].
+/// A primitive that can be made again from its version and attributes. Functions that contain it
+/// can be exported to files. They can be imported where its library has called [`provide`].
 pub trait Restore: Primitive + Sized {
-    /// Its name, as [`Primitive::name`] gives it.
+    /// The primitive's name, the same as [`Primitive::name`].
     const NAME: &'static str;
 
-    /// The primitive with this version and these attributes, which [`Primitive::version`] and [`Primitive::attributes`] gave.
-    /// Both come from a file, and may be anything. Read all that there is.
+    /// Makes the primitive with this version and these attributes, which [`Primitive::version`] and
+    /// [`Primitive::attributes`] returned. Both come from a file, and may be arbitrary. The
+    /// function has to read all attributes.
     ///
     /// # Errors
-    /// For a version or attributes that it does not know.
+    /// An [`Error`] for an unknown version or invalid attributes.
     fn restore(version: u32, attributes: &mut AttributeReader<'_>) -> Result<Self>;
 }
 
-/// Says that this library makes primitives of a type again; `package` is what users install and import to have it. To be
-/// called once connected, when a module is made. A host that knows no functions in files takes no notice.
+/// Declares that this library can make primitives of a type again. `package` is the package that
+/// users install and import to get the primitive. Call this after connecting, when a module is
+/// made. A host that does not support functions in files ignores the call.
 ///
 /// # Errors
-/// For names with a NUL in them; no connection ([`connect`](crate::connect)).
+/// An [`Error`] for names that contain a NUL; no connection ([`connect`](crate::connect)).
 pub fn provide<P: Restore>(package: &str) -> Result<()> {
     let here = host::here()?;
     let Some(provide) = here.provide else { return Ok(()) };
@@ -94,15 +96,17 @@ impl<'a> AttributeReader<'a> {
         Ok(*first)
     }
 
-    /// A number.
+    /// Reads a number.
     ///
     /// # Errors
-    /// As all of these: there are not so many bytes, or they are none that the function of this name writes.
+    /// An [`Error`] if there are not enough bytes, or if the function of this name in
+    /// [`Attributes`](crate::Attributes) cannot have written them. This applies to all functions
+    /// here.
     pub fn float(&mut self) -> Result<f64> {
         Ok(f64::from_bits(u64::from_le_bytes(self.take()?)))
     }
 
-    /// An integer.
+    /// Reads an integer.
     ///
     /// # Errors
     /// As [`float`](Self::float).
@@ -110,7 +114,7 @@ impl<'a> AttributeReader<'a> {
         Ok(i64::from_le_bytes(self.take()?))
     }
 
-    /// A flag.
+    /// Reads a flag.
     ///
     /// # Errors
     /// As [`float`](Self::float).
@@ -124,7 +128,7 @@ impl<'a> AttributeReader<'a> {
         }
     }
 
-    /// Integers.
+    /// Reads integers.
     ///
     /// # Errors
     /// As [`float`](Self::float).
@@ -133,7 +137,7 @@ impl<'a> AttributeReader<'a> {
         (0..count).map(|_| self.int()).collect()
     }
 
-    /// A text.
+    /// Reads a text.
     ///
     /// # Errors
     /// As [`float`](Self::float).
@@ -142,7 +146,7 @@ impl<'a> AttributeReader<'a> {
             .map_err(|_| Error::value("A string is not UTF-8. Export the function again."))
     }
 
-    /// Bytes.
+    /// Reads bytes.
     ///
     /// # Errors
     /// As [`float`](Self::float).
@@ -153,7 +157,7 @@ impl<'a> AttributeReader<'a> {
         Ok(first)
     }
 
-    /// A count of what takes `size` bytes each, all of which are there.
+    /// Reads the number of items of `size` bytes each, and checks that all of them are there.
     fn count(&mut self, size: usize) -> Result<usize> {
         let count = usize::try_from(self.int()?).map_err(|_| cut_short())?;
         let bytes = count.checked_mul(size).filter(|bytes| *bytes <= self.0.len());

@@ -1,6 +1,6 @@
-//! The functions of the contract around a primitive.
+//! The contract's functions, which call a primitive.
 //!
-//! The context of a primitive is a box with its type's identity before it.
+//! The context of a primitive is a box. Its first field identifies the primitive's type.
 
 use crate::{
     array::Array,
@@ -19,15 +19,16 @@ use ultramarine_abi::{
     read_sized,
 };
 
-/// Data that a context points at.
+/// The data that a context points at.
 #[repr(C)]
 struct Cell<P> {
-    /// First in all cells of this library: [`Primitive::equivalent`] looks at no other type.
+    /// The first field in all cells of this library. [`Primitive::equivalent`] is called only if
+    /// the types are equal.
     kind: TypeId,
     primitive: P,
 }
 
-/// A primitive as it crosses the boundary, with what its struct points at.
+/// A primitive in the contract's form, with the data that its struct points at.
 pub(crate) struct Table<P> {
     cell: Box<Cell<P>>,
     name: CString,
@@ -38,7 +39,8 @@ pub(crate) struct Table<P> {
 }
 
 impl<P: Primitive> Table<P> {
-    /// Asks the primitive who it is, which is no rule, but may panic as one.
+    /// Gets name and attributes from the primitive. These functions are no rules, but may also
+    /// panic.
     pub fn new(primitive: P) -> Result<Self> {
         caught(std::any::type_name::<P>(), || Self::asked(primitive))
     }
@@ -67,7 +69,7 @@ impl<P: Primitive> Table<P> {
         self.n_outputs as usize
     }
 
-    /// Calls `give` with the struct, whose context it takes over.
+    /// Calls `give` with the struct. `give` takes over the context.
     pub fn with<R>(self, give: impl FnOnce(&raw::Primitive) -> R) -> R {
         let Self { cell, name, attributes, n_outputs, flags, version } = self;
         give(&raw::Primitive {
@@ -93,10 +95,10 @@ impl<P: Primitive> Table<P> {
     }
 }
 
-/// The primitive behind a context.
+/// Returns the primitive of a context.
 ///
 /// # Safety
-/// A context of a table of `P`, not yet released.
+/// The context is that of a table of `P`, and is not released yet.
 unsafe fn of<'a, P: Primitive>(context: *mut c_void) -> Result<&'a P> {
     // SAFETY: by this function's contract.
     unsafe { context.cast::<Cell<P>>().as_ref() }
@@ -104,10 +106,10 @@ unsafe fn of<'a, P: Primitive>(context: *mut c_void) -> Result<&'a P> {
         .ok_or_else(|| Error::runtime("A primitive's context is NULL."))
 }
 
-/// Arrays that are the host's.
+/// Wraps arrays of the host.
 ///
 /// # Safety
-/// `n` handles, good as long as what is returned.
+/// There are `n` handles, which are valid as long as the returned arrays.
 unsafe fn lent(handles: *const *mut ArrayHandle, n: usize) -> Result<Vec<Array>> {
     // SAFETY: by this function's contract.
     unsafe { lent_or_zero(handles, n) }?
@@ -116,7 +118,7 @@ unsafe fn lent(handles: *const *mut ArrayHandle, n: usize) -> Result<Vec<Array>>
         .collect()
 }
 
-/// Arrays that are the host's, of which NULL is zero.
+/// Wraps arrays of the host, where NULL means zero.
 ///
 /// # Safety
 /// As [`lent`].
@@ -134,10 +136,10 @@ unsafe fn lent_or_zero(handles: *const *mut ArrayHandle, n: usize) -> Result<Vec
     handles.iter().map(|h| if h.is_null() { Ok(None) } else { one(h).map(Some) }).collect()
 }
 
-/// Hands out results, as many as there is place for. None is handed out when their number is another.
+/// Returns results to the host. Returns none if their number is not `n`.
 ///
 /// # Safety
-/// `n` places.
+/// There is room for `n` results.
 unsafe fn hand_out<T>(
     rule: &str,
     results: Vec<T>,
@@ -163,8 +165,9 @@ fn raw_or_zero(_: usize, array: Option<Array>) -> *mut ArrayHandle {
     array.map_or(std::ptr::null_mut(), Array::into_raw)
 }
 
-// The functions below are the table's; their safety is the contract's: contexts are those of the table and not yet
-// released, arrays have the lengths that are said, places are writable.
+// The functions below are those of the table. Their safety is that of the contract: contexts are
+// those of the table and not yet released, arrays have the given lengths, and pointers are
+// writable.
 
 unsafe extern "C" fn infer<P: Primitive>(
     context: *mut c_void,
@@ -342,7 +345,7 @@ unsafe extern "C" fn equivalent<P: Primitive>(context: *mut c_void, other: *mut 
     }
 }
 
-/// A primitive as [`Primitive::print`] shows it.
+/// Displays a primitive by [`Primitive::print`].
 struct Printed<'a, P>(&'a P);
 
 impl<P: Primitive> fmt::Display for Printed<'_, P> {
@@ -363,7 +366,7 @@ unsafe extern "C" fn print<P: Primitive>(
             let all = Printed(primitive).to_string();
             if !text.is_null() {
                 let mut n = all.len().min(usize::try_from(room).unwrap_or(usize::MAX));
-                // A character is written whole or not at all.
+                // Do not cut a character in the middle.
                 while !all.is_char_boundary(n) {
                     n -= 1;
                 }
@@ -376,7 +379,7 @@ unsafe extern "C" fn print<P: Primitive>(
 
 unsafe extern "C" fn release<P: Primitive>(context: *mut c_void) {
     if !context.is_null() {
-        // SAFETY: `Table::with` made it of a box; the contract has it released once.
+        // SAFETY: `Table::with` made the context from a box, and the contract releases it once.
         let cell = unsafe { Box::from_raw(context.cast::<Cell<P>>()) };
         guard_value((), || drop(cell));
     }

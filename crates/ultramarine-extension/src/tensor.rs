@@ -1,4 +1,4 @@
-//! Shapes and dtypes, and how tensors lie in memory.
+//! Shapes and dtypes, and the layout of tensors in memory.
 
 use crate::{
     dtype::Dtype,
@@ -8,7 +8,7 @@ use std::ffi::c_void;
 use std::fmt;
 use ultramarine_abi::{MAX_NDIM, dlpack::DLDataType, extension as raw, read_sized};
 
-/// Shape and dtype.
+/// The shape and dtype of an array.
 ///
 /// ```
 /// use ultramarine_extension::{Dtype, TensorType};
@@ -41,7 +41,7 @@ impl TensorType {
         self.shape.iter().product()
     }
 
-    /// Reads a tensor that crossed the boundary.
+    /// Reads a type in the contract's form.
     pub(crate) fn from_raw(of: &raw::TensorType) -> Result<Self> {
         let (shape, dl) = Self::parts(of);
         let dtype = Dtype::from_dl(dl).ok_or_else(|| refused(dl))?;
@@ -53,7 +53,7 @@ impl TensorType {
         (of.shape[..ndim].iter().map(|&n| n.max(0) as usize).collect(), of.dtype)
     }
 
-    /// As it crosses the boundary.
+    /// Returns the type in the contract's form.
     pub(crate) fn to_raw(&self) -> Result<raw::TensorType> {
         if self.shape.len() > MAX_NDIM {
             return Err(Error::value(format!(
@@ -73,7 +73,7 @@ impl TensorType {
     }
 }
 
-/// One that is to be filled.
+/// Makes a struct that the host can fill.
 pub(crate) fn empty_type() -> raw::TensorType {
     raw::TensorType {
         size: size_of::<raw::TensorType>() as u32,
@@ -84,7 +84,7 @@ pub(crate) fn empty_type() -> raw::TensorType {
     }
 }
 
-/// Names of DLPack's codes from 7 on: floats of less than 16 bits.
+/// Names of DLPack's type codes from 7 on, which are floats of less than 16 bits.
 const SHORT_FLOATS: [&str; 11] = [
     "float8_e3m4",
     "float8_e4m3",
@@ -99,7 +99,7 @@ const SHORT_FLOATS: [&str; 11] = [
     "float4_e2m1fn",
 ];
 
-/// The name of a dtype as DLPack describes it.
+/// Returns the name of a DLPack type.
 pub(crate) fn name_of(dl: DLDataType) -> String {
     let short = || SHORT_FLOATS.get(usize::from(dl.code).checked_sub(7)?).map(|n| (*n).to_owned());
     let known = Dtype::from_dl(dl).map(|dtype| dtype.name().to_owned());
@@ -108,7 +108,7 @@ pub(crate) fn name_of(dl: DLDataType) -> String {
         .unwrap_or_else(|| format!("a dtype of DLPack's code {}, {} bits", dl.code, dl.bits))
 }
 
-/// There is no arithmetic with it.
+/// Makes the error for a dtype that has no arithmetic.
 pub(crate) fn refused(dl: DLDataType) -> Error {
     Error::value(format!(
         "There is no arithmetic with {}. Convert it with astype first.",
@@ -144,7 +144,7 @@ pub(crate) struct Tensor {
 
 impl Tensor {
     /// # Safety
-    /// A view by contract.
+    /// The view obeys the contract.
     pub unsafe fn of(view: &raw::View) -> Self {
         let ndim = view.ndim.max(0) as usize;
         let list = |at: *const i64| -> &[i64] {
@@ -175,7 +175,7 @@ impl Tensor {
     }
 }
 
-/// Strides of row-major elements.
+/// Returns the strides of row-major elements.
 pub(crate) fn row_major(shape: &[usize]) -> Vec<isize> {
     let mut strides = vec![0; shape.len()];
     let mut next = 1isize;
@@ -186,7 +186,7 @@ pub(crate) fn row_major(shape: &[usize]) -> Vec<isize> {
     strides
 }
 
-/// Returns whether elements are row-major without gaps. Strides of axes of one element do not count.
+/// Returns true if elements are row-major without gaps. Strides of axes of size 1 do not matter.
 pub(crate) fn is_row_major(shape: &[usize], strides: &[isize]) -> bool {
     if shape.contains(&0) {
         return true;
@@ -201,10 +201,11 @@ pub(crate) fn is_row_major(shape: &[usize], strides: &[isize]) -> bool {
     true
 }
 
-/// Elements of an array of structs, by `min(size)`, that lie as far apart as the first one is long (or `stride`).
+/// Returns the elements of an array of structs, and copies `min(size)` bytes of each. Their
+/// distance is `stride`, or else the size of the first one.
 ///
 /// # Safety
-/// `first` has `n` of them by contract.
+/// By the contract, `first` points at `n` structs.
 pub(crate) unsafe fn structs<T: Copy>(
     first: *const T,
     n: u32,
@@ -216,17 +217,19 @@ pub(crate) unsafe fn structs<T: Copy>(
     if first.is_null() {
         return Err(Error::value("The pointer to an array of structs is NULL."));
     }
-    // SAFETY: there is a first one, which begins with its size.
+    // SAFETY: there is at least one, and it begins with its size.
     let stride = stride.unwrap_or_else(|| unsafe { first.cast::<u32>().read_unaligned() });
     if stride < 4 {
         return Err(Error::value("The field `size` of a struct is 0."));
     }
     let at = |i: u32| first.cast::<u8>().wrapping_add(stride as usize * i as usize).cast::<T>();
-    // SAFETY: `n` of them, by this function's contract; zero is a value of those that the contract has.
+    // SAFETY: `n` structs, by this function's contract. All-zero bytes are valid for those of the
+    // contract.
     Ok((0..n).filter_map(|i| unsafe { read_sized(at(i)) }).collect())
 }
 
-/// Shape and strides of a type with a field `tensor`, whose head of an `impl` is given.
+/// Adds methods for shape and strides to a type with a field `tensor`. The argument is the head of
+/// the `impl`.
 macro_rules! layout {
     ($($head:tt)*) => {
         $($head)* {

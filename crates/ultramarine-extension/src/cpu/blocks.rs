@@ -1,30 +1,33 @@
-//! Loops over several tensors of one shape and any strides, in blocks of their rows, on all threads.
+//! Loops over several tensors of the same shape and any strides, in blocks of their rows, on all
+//! threads.
 
 use super::{parallel::pieces, store};
 use crate::{error::Result, tensor::Tensor};
 
-/// Elements that are gathered or written at once: those of all tensors of a call stay in the first cache.
+/// The most elements that are gathered or written at once. The blocks of all tensors of a call fit
+/// into the first-level cache.
 pub(super) const BLOCK: usize = 1024;
-/// Elements that are worth a thread.
+/// The fewest elements for which another thread is worth its cost.
 const GRAIN: usize = 32 * 1024;
 
-/// A tensor's first element, its strides in bytes, and bytes of its elements.
+/// A tensor's first element, its strides in bytes, and the size of an element.
 struct Lane {
     data: *mut u8,
     strides: Vec<isize>,
     item: usize,
 }
 
-/// Tensors of one shape, with as few axes as they can have: those over which all of them go in even steps are one.
+/// Tensors of the same shape, with as few axes as possible: adjacent axes are merged if all tensors
+/// have even strides across them.
 pub(super) struct Lanes<const K: usize> {
     lanes: [Lane; K],
     shape: Vec<usize>,
 }
 
-// SAFETY: the pointers are used by whoever calls `run`, which is unsafe for that reason.
+// SAFETY: only `run` uses the pointers, and its caller guarantees that this is safe.
 unsafe impl<const K: usize> Sync for Lanes<K> {}
 
-/// Part of a row: for each tensor its first element and the bytes to the next.
+/// A part of a row: for each tensor, its first element and the bytes to the next one.
 pub(super) struct Part<const K: usize> {
     pub data: [*mut u8; K],
     pub strides: [isize; K],
@@ -32,7 +35,7 @@ pub(super) struct Part<const K: usize> {
 }
 
 impl<const K: usize> Lanes<K> {
-    /// Tensors of one shape.
+    /// Makes the lanes of tensors with the same shape.
     pub fn new(tensors: [&Tensor; K]) -> Self {
         let shape = &tensors[0].shape;
         let mut sizes: Vec<usize> = Vec::new();
@@ -74,7 +77,7 @@ impl<const K: usize> Lanes<K> {
         Self { lanes, shape: sizes }
     }
 
-    /// Returns whether the elements of tensor `k` lie side by side in rows.
+    /// Returns true if the elements of tensor `k` are adjacent in rows.
     pub fn is_dense(&self, k: usize) -> bool {
         let lane = &self.lanes[k];
         lane.strides.last().is_some_and(|&s| s == lane.item as isize) || self.elements() == 1
@@ -84,9 +87,9 @@ impl<const K: usize> Lanes<K> {
         self.shape.iter().product()
     }
 
-    /// Calls `body` with parts of at most [`BLOCK`] elements, which are together all, on all threads; what it wrote past the
-    /// caches is there when it returns.
-    /// Each run of parts on one thread has a state of its own.
+    /// Calls `body` on all threads, with parts of at most [`BLOCK`] elements that together are all
+    /// elements. When this returns, writes of `body` that bypassed the caches are visible. Each
+    /// sequence of parts on one thread has its own state.
     pub fn run<S>(
         &self,
         state: impl Fn() -> S + Sync,

@@ -1,4 +1,4 @@
-//! Functions that work element by element.
+//! Elementwise functions.
 
 use super::{
     CpuCall,
@@ -19,11 +19,12 @@ impl<T: Number> Scratch<T> {
         Self([T::default(); BLOCK])
     }
 
-    /// An operand's elements: where they are, if they lie side by side, else gathered here.
+    /// Returns an operand's elements: in place if they are adjacent, otherwise gathered into this
+    /// memory.
     ///
     /// # Safety
-    /// `length` elements of T, at most [`BLOCK`], are at `data` with that stride in bytes, unchanged as long as what is
-    /// returned.
+    /// There are `length` elements of T, at most [`BLOCK`], at `data` with that stride in bytes.
+    /// They do not change as long as the result is used.
     #[inline]
     unsafe fn gather(&mut self, data: *const u8, stride: isize, length: usize) -> &[T] {
         // SAFETY: by this function's contract.
@@ -46,7 +47,8 @@ impl<T: Number> Scratch<T> {
 /// Writes results to the output.
 ///
 /// # Safety
-/// The output has that many elements at `to`, with that stride in bytes, and `from` is elsewhere.
+/// The output has that many elements at `to`, with that stride in bytes, and does not overlap
+/// `from`.
 #[inline]
 unsafe fn put<T: Number>(from: &[T], to: *mut u8, stride: isize, strategy: StoreStrategy) {
     // SAFETY: by this function's contract.
@@ -66,11 +68,11 @@ unsafe fn put<T: Number>(from: &[T], to: *mut u8, stride: isize, strategy: Store
 /// How results are stored to the output.
 #[derive(Clone, Copy, PartialEq)]
 enum StoreStrategy {
-    /// The function writes them there.
+    /// The function writes directly to the output.
     Direct,
-    /// By way of a block on the stack: there are gaps, or an operand lies there.
+    /// Through a block on the stack, because the output has gaps or shares memory with an operand.
     Copied,
-    /// By way of a block on the stack, past the caches.
+    /// Through a block on the stack, with stores that bypass the caches.
     Streamed,
 }
 
@@ -81,7 +83,8 @@ struct Target {
 }
 
 impl CpuCall<'_> {
-    /// The tensors of an elementwise evaluation: operands are broadcast to the output, which may be in the memory of one.
+    /// Returns the tensors of an elementwise evaluation. Operands are broadcast to the output,
+    /// which may have the memory of one of them.
     fn tensors<const N: usize, R: Number>(&mut self) -> Result<([Tensor; N], Target)> {
         if self.n_inputs() != N || self.n_outputs() != 1 {
             return Err(Error::runtime(format!(
@@ -118,7 +121,7 @@ impl CpuCall<'_> {
     }
 }
 
-/// Strides of a tensor that is seen in a larger shape.
+/// Returns the strides of a tensor that is broadcast to a larger shape.
 fn broadcast(from: &Tensor, shape: &[usize]) -> Option<Vec<isize>> {
     let new = shape.len().checked_sub(from.shape.len())?;
     let stride = |i: usize| match (from.shape[i], shape[i + new]) {
@@ -130,7 +133,7 @@ fn broadcast(from: &Tensor, shape: &[usize]) -> Option<Vec<isize>> {
     std::iter::repeat_n(Some(0), new).chain(old).collect()
 }
 
-/// Returns whether a tensor's elements are `T`; those of bool are u8.
+/// Checks that a tensor's elements are `T`. Those of bool tensors are u8.
 fn check<T: Number>(call: &CpuCall<'_>, i: usize) -> Result<()> {
     let got = call.input_dtype(i)?;
     if got == T::DTYPE || (got == crate::Dtype::Bool && T::DTYPE == crate::Dtype::Uint8) {
@@ -144,9 +147,10 @@ fn check<T: Number>(call: &CpuCall<'_>, i: usize) -> Result<()> {
 
 macro_rules! arities {
     ($($map:ident $blocks:ident $n:literal: $($x:ident $t:ident $i:literal),*; $what:literal)*) => {$(
-        /// Elementwise evaluations. Operands are broadcast to the output and may have any strides; where the primitive
-        /// [`allocates`](crate::Primitive::allocates) and nobody else needs an operand, the output gets its memory; large
-        /// outputs are written past the caches. All threads work on it.
+        /// Elementwise evaluations. Operands are broadcast to the output and may have any strides.
+        /// If the primitive [`allocates`](crate::Primitive::allocates) and nothing else needs an
+        /// operand, the output gets the operand's memory. Large outputs are written with stores
+        /// that bypass the caches. All threads work on the loop.
         impl CpuCall<'_> {
             #[doc = concat!("Output 0 is a function of ", $what, ", one by one.")]
             ///
@@ -156,8 +160,9 @@ macro_rules! arities {
                 &mut self,
                 function: impl Fn($($t),*) -> R + Sync,
             ) -> Result<()> {
-                // Slices are arguments, so that the compiler knows that they do not overlap; for wider vectors, too. Products
-                // and sums stay apart: no bit depends on the processor.
+                // The slices are arguments, so that the compiler knows that they do not overlap.
+                // The function is also compiled for wider vectors. Products and sums are not
+                // contracted, so that no result depends on the processor.
                 #[inline(always)]
                 fn each<$($t: Number,)* R: Number>(
                     function: &impl Fn($($t),*) -> R,
@@ -205,8 +210,9 @@ macro_rules! arities {
                 let strategy = if lanes.is_dense($n) { target.strategy } else { StoreStrategy::Copied };
                 let scratch = || ($(Scratch::<$t>::new(),)* Scratch::<R>::new());
                 lanes.run(scratch, |($($x,)* result_scratch), Part { data, strides, length }| {
-                    // SAFETY: the parts lie in the tensors, whose dtypes were looked at. Operands do not change
-                    // while they are read: the output is elsewhere, or (Copied) is written afterwards.
+                    // SAFETY: the parts lie in the tensors, whose dtypes were checked. Operands do
+                    // not change while they are read, because the output is elsewhere or (Copied)
+                    // is written afterwards.
                     unsafe {
                         $(let $x = $x.gather(data[$i], strides[$i], length);)*
                         if strategy == StoreStrategy::Direct {

@@ -1,10 +1,10 @@
-//! Half precision: numbers that are calculated with in float32.
+//! 16-bit floats, whose arithmetic is done in float32.
 
 use crate::dtype::Number;
 use half::{bf16, f16, slice::HalfFloatSliceExt};
 
-/// float16 or bfloat16. A sum, product or quotient that is calculated in float32 and then rounded is the one that IEEE 754 asks
-/// for, as float32 has more than twice their digits.
+/// float16 or bfloat16. If a sum, product or quotient is computed in float32 and then rounded, it
+/// is the result that IEEE 754 requires, because float32 has more than twice as many digits.
 pub trait Half: Number {
     /// Converts to float32, exactly.
     ///
@@ -16,7 +16,7 @@ pub trait Half: Number {
     /// # Panics
     /// If `to` has another length than `from`.
     fn narrow(from: &[f32], to: &mut [Self]);
-    /// Rounds float32 numbers to the nearest that this type has. They stay float32.
+    /// Rounds float32 numbers to the nearest numbers of this type. They stay float32.
     fn round(values: &mut [f32]);
     /// Rounds a float32 to the nearest number of this type.
     fn of(value: f32) -> Self;
@@ -63,7 +63,7 @@ impl Half for f16 {
     }
 }
 
-/// Functions that are compiled for wider vectors, too.
+/// Declares functions that are also compiled for wider vectors.
 macro_rules! vectorized {
     ($(fn $name:ident($($a:ident: $t:ty),*) $body:block)*) => {$(
         fn $name($($a: $t),*) {
@@ -105,13 +105,13 @@ vectorized! {
     }
 }
 
-/// The upper half of a float32, rounded to the nearest, ties to even; NaN stays NaN. Without a branch, so that loops are
-/// vectorised.
+/// Returns the upper half of a float32, rounded to nearest, ties to even. NaN stays NaN. It has no
+/// branch, so that loops are vectorised.
 #[inline(always)]
 fn upper(value: f32) -> u32 {
     let bits = value.to_bits();
     let rounded = bits.wrapping_add(0x7fff + (bits >> 16 & 1));
-    // The payload's upper bits, and the one that says quiet.
+    // Keep the upper bits of the NaN's payload, and set the quiet bit.
     let kept = bits | 0x0040_0000;
     (if bits & 0x7fff_ffff > 0x7f80_0000 { kept } else { rounded }) >> 16
 }
@@ -140,7 +140,7 @@ impl Half for bf16 {
     }
 }
 
-/// Eight at once.
+/// Versions that convert eight numbers at once.
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use half::f16;

@@ -29,11 +29,12 @@ use ultramarine_abi::{
 
 /// An evaluation on the CPU: its operands, its outputs, and the host's threads and memory.
 ///
-/// Views may be kept as long as the call's lifetime, tasks of [`CpuCall::enqueue`] included. Each output is handed out
-/// once, so that nothing is written from two sides.
+/// Views may be kept for the call's lifetime, which includes tasks of [`CpuCall::enqueue`]. Each
+/// output can be requested only once, so that only one part of the code writes it.
 ///
-/// Functions that work element by element are shortest with [`CpuCall::map2`] and its like, which serve any strides, use all
-/// threads and write large outputs past the caches. Others take views:
+/// For elementwise functions, [`CpuCall::map2`] and similar functions are the shortest. They
+/// support any strides, use all threads, and write large outputs with stores that bypass the
+/// caches. Other functions take views:
 ///
 /// ```
 /// use ultramarine_extension::{CpuCall, Result};
@@ -53,15 +54,16 @@ pub struct CpuCall<'a> {
     inputs: Vec<Input>,
     outputs: Vec<Output>,
     host_call: *mut c_void,
-    /// Nothing else may stand for the call's lifetime: tasks rely on it.
+    /// Makes the type invariant in the call's lifetime, because tasks rely on exactly this
+    /// lifetime.
     life: PhantomData<fn(&'a ()) -> &'a ()>,
 }
 
 struct Input {
     tensor: Tensor,
-    /// Somebody reads it.
+    /// True if a view of the operand was returned.
     lent: bool,
-    /// Its memory is an output's now.
+    /// True if an output has taken over the operand's memory.
     taken: bool,
 }
 
@@ -74,16 +76,18 @@ struct Output {
 pub struct Taken<'a, T> {
     /// The output.
     pub output: ViewMut<'a, T>,
-    /// The operand whose elements are in it, if its memory was an operand's.
+    /// The operand whose memory the output has, with the operand's elements in it; `None` if the
+    /// memory is new.
     pub from: Option<usize>,
 }
 
 impl<'a> CpuCall<'a> {
-    /// Most elements of the slices that functions of [`CpuCall::blocks2`] and its like get.
+    /// The most elements of the slices that the functions of [`CpuCall::blocks2`] and similar
+    /// functions get.
     pub const BLOCK: usize = blocks::BLOCK;
 
     /// # Safety
-    /// A call by contract, valid for `'a`.
+    /// The call obeys the contract, and is valid for `'a`.
     pub(crate) unsafe fn new(call: &EvalCall) -> Result<Self> {
         let stride = Some(call.view_stride);
         // SAFETY: as many views as the call says.
@@ -130,26 +134,26 @@ impl<'a> CpuCall<'a> {
         self.outputs.get_mut(i).ok_or_else(missing)
     }
 
-    /// Dtype of an operand.
+    /// Returns the dtype of an operand.
     ///
     /// # Errors
-    /// There is no such operand, or it only stores numbers.
+    /// An [`Error`] if there is no such operand, or if it only stores numbers.
     pub fn input_dtype(&self, i: usize) -> Result<Dtype> {
         self.input_at(i)?.tensor.dtype()
     }
 
-    /// Shape of an operand.
+    /// Returns the shape of an operand.
     ///
     /// # Errors
-    /// There is no such operand.
+    /// An [`Error`] if there is no such operand.
     pub fn input_shape(&self, i: usize) -> Result<&[usize]> {
         Ok(&self.input_at(i)?.tensor.shape)
     }
 
-    /// Dtype of an output.
+    /// Returns the dtype of an output.
     ///
     /// # Errors
-    /// There is no such output.
+    /// An [`Error`] if there is no such output.
     pub fn output_dtype(&self, i: usize) -> Result<Dtype> {
         let n = self.outputs.len();
         let missing = || {
@@ -160,10 +164,10 @@ impl<'a> CpuCall<'a> {
         self.outputs.get(i).ok_or_else(missing)?.tensor.dtype()
     }
 
-    /// Shape of an output.
+    /// Returns the shape of an output.
     ///
     /// # Errors
-    /// There is no such output.
+    /// An [`Error`] if there is no such output.
     pub fn output_shape(&self, i: usize) -> Result<&[usize]> {
         let n = self.outputs.len();
         let missing = || {
@@ -174,10 +178,11 @@ impl<'a> CpuCall<'a> {
         Ok(&self.outputs.get(i).ok_or_else(missing)?.tensor.shape)
     }
 
-    /// An operand's elements. Those of bool arrays are `u8`.
+    /// Returns an operand's elements. Those of bool arrays are `u8`.
     ///
     /// # Errors
-    /// There is no such operand; it has another dtype; its memory has become an output's.
+    /// An [`Error`] if there is no such operand, if it has another dtype, or if an output has taken
+    /// over its memory.
     pub fn input<T: Number>(&mut self, i: usize) -> Result<View<'a, T>> {
         let input = self.input_at(i)?;
         if input.taken {
@@ -185,17 +190,19 @@ impl<'a> CpuCall<'a> {
                 "Input {i} was shared with an output. Read it before."
             )));
         }
-        // SAFETY: the operand's memory is valid and unchanged as long as the call, as `take` is refused from here on.
+        // SAFETY: the operand's memory is valid and unchanged during the call, because `take` is
+        // refused from here on.
         let view = unsafe { View::new(input.tensor.clone()) }?;
         self.inputs[i].lent = true;
         Ok(view)
     }
 
-    /// An output's elements, to be written. Those of bool arrays are `u8`. New memory is made for it where the primitive
-    /// [`allocates`](crate::Primitive::allocates).
+    /// Returns an output's elements for writing. Those of bool arrays are `u8`. If the primitive
+    /// [`allocates`](crate::Primitive::allocates), new memory is allocated for the output.
     ///
     /// # Errors
-    /// There is no such output; it has another dtype; it was handed out before; there is no memory.
+    /// An [`Error`] if there is no such output, if it has another dtype, if it was requested
+    /// before, or if there is no memory.
     pub fn output<T: Number>(&mut self, i: usize) -> Result<ViewMut<'a, T>> {
         let output = self.output_at(i)?;
         if !output.lent && output.tensor.data.is_null() && output.tensor.elements() > 0 {
@@ -216,17 +223,19 @@ impl<'a> CpuCall<'a> {
                 "Output {i} has no memory. Allocate or share it first."
             )));
         }
-        // SAFETY: the output's memory is valid as long as the call, and nobody else's: it is handed out once.
+        // SAFETY: the output's memory is valid during the call. The view has exclusive access,
+        // because the output is returned only once.
         let view = unsafe { ViewMut::new(output.tensor.clone()) }?;
         output.lent = true;
         Ok(view)
     }
 
-    /// An output with new memory, for primitives that [`allocate`](crate::Primitive::allocates). `strides`, in elements,
-    /// are dense in some order of the axes; row-major if there are none.
+    /// Returns an output with new memory, for primitives that
+    /// [`allocate`](crate::Primitive::allocates). `strides` are in elements, and dense in some
+    /// order of the axes; `None` means row-major.
     ///
     /// # Errors
-    /// As [`CpuCall::output`]; and the primitive does not allocate.
+    /// As [`CpuCall::output`]; also if the primitive does not allocate.
     pub fn allocate<T: Number>(
         &mut self,
         i: usize,
@@ -244,8 +253,9 @@ impl<'a> CpuCall<'a> {
         self.hand_out(i)
     }
 
-    /// An output in the memory of the first of these operands that nobody else needs, which is then no longer to be read
-    /// by itself; in new memory if there is none. For primitives that [`allocate`](crate::Primitive::allocates).
+    /// Returns an output that takes over the memory of the first of these operands that nothing
+    /// else needs. This operand can then no longer be read separately. If there is no such operand,
+    /// the output gets new memory. For primitives that [`allocate`](crate::Primitive::allocates).
     ///
     /// # Errors
     /// As [`CpuCall::allocate`].
@@ -255,7 +265,8 @@ impl<'a> CpuCall<'a> {
         Ok(Taken { output, from })
     }
 
-    /// Gives output `i` the memory of one of the operands that have elements of its size, lie as it would, and that nobody reads.
+    /// Gives output `i` the memory of one of the operands. The operand has elements of the same
+    /// size and the output's layout, and no view of it was returned.
     fn take_any(&mut self, i: usize, inputs: &[usize]) -> Result<Option<usize>> {
         let host_call = self.host_call;
         let output = self.output_at(i)?;
@@ -293,11 +304,12 @@ impl<'a> CpuCall<'a> {
         Ok(None)
     }
 
-    /// Makes an output a view of an operand's elements, from `offset` elements on. Nothing may be written to it. For
-    /// primitives that [`allocate`](crate::Primitive::allocates).
+    /// Makes an output a view of an operand's elements, from element `offset` on. The output must
+    /// not be written. For primitives that [`allocate`](crate::Primitive::allocates).
     ///
     /// # Errors
-    /// The view leaves the operand's memory; the output was handed out before; the primitive does not allocate.
+    /// An [`Error`] if the view leaves the operand's memory, if the output was requested before, or
+    /// if the primitive does not allocate.
     pub fn share(
         &mut self,
         output: usize,
@@ -325,15 +337,15 @@ impl<'a> CpuCall<'a> {
         Ok(())
     }
 
-    /// Gives the stream work that runs behind the evaluation and before whatever needs the outputs. Its error, or its
-    /// panic, is the evaluation's.
+    /// Enqueues a task on the stream. It runs after the evaluation and before anything that needs
+    /// the outputs. If it returns an error or panics, the evaluation fails.
     ///
     /// # Errors
-    /// The host takes none.
+    /// An [`Error`] if the host accepts no tasks.
     pub fn enqueue(&mut self, task: impl FnOnce() -> Result<()> + Send + 'a) -> Result<()> {
         type Boxed = Option<Box<dyn FnOnce() -> Result<()> + Send + 'static>>;
         unsafe extern "C" fn run(context: *mut c_void, error: *mut *mut Raw) -> Status {
-            // SAFETY: `enqueue` made the context; only this call has it.
+            // SAFETY: `enqueue` made the context, and only this call uses it.
             unsafe {
                 guard(error, || match (*context.cast::<Boxed>()).take() {
                     Some(task) => task(),
@@ -344,24 +356,24 @@ impl<'a> CpuCall<'a> {
             }
         }
         unsafe extern "C" fn end(context: *mut c_void) {
-            // SAFETY: `enqueue` made it of a box; the contract has it ended once.
+            // SAFETY: `enqueue` made the context from a box, and by the contract it is freed once.
             let boxed = unsafe { Box::from_raw(context.cast::<Boxed>()) };
             crate::error::guard_value((), || drop(boxed));
         }
         let enqueue = host::here()?.enqueue.ok_or_else(|| Error::absent("enqueue"))?;
         let task: Box<dyn FnOnce() -> Result<()> + Send + 'a> = Box::new(task);
-        // SAFETY: the only things of this lifetime are views (CpuCall is invariant in it, and rules are called with any),
-        // and their memory is valid until the task has run, by contract.
+        // SAFETY: only views have this lifetime (CpuCall is invariant in it, and rules are called
+        // with any lifetime). By the contract, their memory is valid until the task has run.
         let task: Box<dyn FnOnce() -> Result<()> + Send + 'static> =
             unsafe { std::mem::transmute(task) };
         let context = Box::into_raw(Box::new(Some(task) as Boxed)).cast();
         let host_call = self.host_call;
-        // SAFETY: the host's function with the call's pointer; it takes the context over.
+        // SAFETY: the host's function with the call's pointer. It takes over the context.
         asked("enqueue", |error| unsafe { enqueue(host_call, run, Some(end), context, error) })
     }
 }
 
-/// Strides as they cross the boundary.
+/// Returns strides in the contract's form.
 fn wide_strides(of: &Tensor, strides: Option<&[isize]>) -> Result<Option<Vec<i64>>> {
     let Some(strides) = strides else { return Ok(None) };
     if strides.len() != of.shape.len() {
@@ -374,7 +386,7 @@ fn wide_strides(of: &Tensor, strides: Option<&[isize]>) -> Result<Option<Vec<i64
     Ok(Some(strides.iter().map(|&s| s as i64).collect()))
 }
 
-/// One that is to be filled.
+/// Makes a view that the host can fill.
 fn empty_view(like: &Tensor) -> raw::View {
     raw::View {
         size: size_of::<raw::View>() as u32,

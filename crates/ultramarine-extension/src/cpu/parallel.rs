@@ -16,8 +16,9 @@ pub fn thread_count() -> usize {
     count.map_or(1, |(count, host)| unsafe { count(host) }.max(1) as usize)
 }
 
-/// Calls `body` with ranges that are together `0..n`, of about `grain` elements or more, on the host's threads; returns
-/// when all calls have. Without a host all is done by the caller.
+/// Calls `body` with ranges that together are `0..n`, on the host's threads. Each range has about
+/// `grain` elements or more. Returns when all calls have returned. Without a host, the caller's
+/// thread does all the work.
 ///
 /// ```
 /// use std::sync::atomic::{AtomicUsize, Ordering};
@@ -31,12 +32,13 @@ pub fn thread_count() -> usize {
 /// ```
 ///
 /// # Errors
-/// A call panicked: the error carries the text of the first panic. The other ranges were done.
+/// If a call panics, the error has the text of the first panic. The other ranges are still
+/// processed.
 pub fn parallel(n: usize, grain: usize, body: impl Fn(Range<usize>) + Sync) -> Result<()> {
     pieces(n, grain, 1, body)
 }
 
-/// As [`parallel`], with ranges that begin at multiples of `unit`.
+/// Like [`parallel`], with ranges that begin at multiples of `unit`.
 pub(super) fn pieces(
     n: usize,
     grain: usize,
@@ -47,7 +49,7 @@ pub(super) fn pieces(
         return Ok(());
     }
     let threads = thread_count();
-    // A few for each thread, so that a slow one is waited for only shortly.
+    // Make a few pieces for each thread, so that the wait for a slow thread is short.
     let count = if threads == 1 { 1 } else { (n / grain.max(1)).clamp(1, threads * 8) };
     let length = n.div_ceil(count).next_multiple_of(unit.max(1));
     let count = n.div_ceil(length);
@@ -71,7 +73,8 @@ fn each<F: Fn(usize) + Sync>(count: usize, body: F) -> Result<()> {
     let run = Loop { body, first: Mutex::new(None) };
     let context = (&raw const run).cast_mut().cast::<c_void>();
     match host::table().and_then(|t| Some((t.parallel_for?, t.host))) {
-        // SAFETY: the host's function with the host's pointer; the context is good until it returns.
+        // SAFETY: the host's function with the host's pointer. The context is valid until it
+        // returns.
         Some((parallel_for, host)) if count > 1 => unsafe {
             parallel_for(host, count as u64, call::<F>, context);
         },

@@ -1,13 +1,15 @@
-//! Stores that go past the caches.
+//! Stores that bypass the caches.
 //!
-//! An ordinary store reads its cache line first and evicts another, so that an output that nobody reads soon costs twice its
-//! bytes. Non-temporal stores write whole lines to memory. They are worth it for outputs larger than the caches only.
+//! An ordinary store first reads its cache line, and evicts another one. So writing an output that
+//! is not read soon costs twice its bytes. Non-temporal stores write whole lines to memory. They
+//! are worth it only for outputs larger than the caches.
 
-/// Outputs of this many bytes or more are written past the caches by [`CpuCall::map2`](crate::CpuCall::map2) and its like.
+/// Outputs of at least this many bytes are written with stores that bypass the caches by
+/// [`CpuCall::map2`](crate::CpuCall::map2) and similar functions.
 pub(super) const FROM: usize = 16 << 20;
 
-/// Copies elements past the caches, where the processor can, and by ordinary stores elsewhere. When it returns, other threads may
-/// read them as usual.
+/// Copies elements with stores that bypass the caches, if the processor has them, and with ordinary
+/// stores otherwise. When it returns, other threads may read the elements as usual.
 ///
 /// ```
 /// let (from, mut to) = ([1.5f32; 100], [0.0; 100]);
@@ -16,10 +18,10 @@ pub(super) const FROM: usize = 16 << 20;
 /// ```
 ///
 /// # Panics
-/// The lengths differ.
+/// If the lengths differ.
 pub fn copy_past_cache<T: Copy>(from: &[T], to: &mut [T]) {
     assert_eq!(from.len(), to.len(), "slices of one length");
-    // SAFETY: as many bytes as both have, which do not overlap.
+    // SAFETY: both have this many bytes, and they do not overlap.
     unsafe { copy(from.as_ptr().cast(), to.as_mut_ptr().cast(), size_of_val(from)) };
     fence();
 }
@@ -33,7 +35,8 @@ pub(super) fn fence() {
     }
 }
 
-/// Copies bytes past the caches. [`fence`] must follow before others read them.
+/// Copies bytes with stores that bypass the caches. [`fence`] must follow before other threads read
+/// them.
 ///
 /// # Safety
 /// `bytes` bytes are readable and writable there, and do not overlap.
@@ -58,10 +61,12 @@ mod x86 {
     /// As [`super::copy`].
     #[target_feature(enable = "avx")]
     pub unsafe fn copy(from: *const u8, to: *mut u8, bytes: usize) {
-        // Whole lines are streamed; what is left of the first and of the last is written as usual.
+        // Whole cache lines are streamed. The parts of the first and last line are written as
+        // usual.
         let head = to.align_offset(64).min(bytes);
         let lines = (bytes - head) / 64;
-        // SAFETY: within the bytes of both; streamed places are aligned to 64.
+        // SAFETY: all accesses are within the bytes of both, and streamed addresses are aligned to
+        // 64.
         unsafe {
             std::ptr::copy_nonoverlapping(from, to, head);
             let (mut from, mut to) = (from.add(head), to.add(head));

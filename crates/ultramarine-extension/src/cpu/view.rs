@@ -28,10 +28,10 @@ unsafe impl<T: Number> Send for View<'_, T> {}
 unsafe impl<T: Number> Sync for View<'_, T> {}
 // SAFETY: it is an exclusive slice with gaps, of elements that are Send.
 unsafe impl<T: Number> Send for ViewMut<'_, T> {}
-// SAFETY: through a shared one nothing can be written.
+// SAFETY: nothing can be written through a shared reference.
 unsafe impl<T: Number> Sync for ViewMut<'_, T> {}
 
-/// Returns whether a tensor's elements are `T`; those of bool are u8.
+/// Checks that a tensor's elements are `T`. Those of bool tensors are u8.
 fn check<T: Number>(tensor: &Tensor) -> Result<()> {
     let dtype = tensor.dtype()?;
     if dtype == T::DTYPE || (dtype == Dtype::Bool && T::DTYPE == Dtype::Uint8) {
@@ -66,7 +66,8 @@ impl<'a, T: Number> View<'a, T> {
         if self.is_empty() {
             return Some(&[]);
         }
-        // SAFETY: that many elements lie there, by the constructor's contract; any bytes are a T.
+        // SAFETY: by the constructor's contract, that many elements are there. Any bytes are a
+        // valid T.
         self.is_row_contiguous()
             .then(|| unsafe { std::slice::from_raw_parts(self.as_ptr(), self.len()) })
     }
@@ -81,10 +82,11 @@ impl<'a, T: Number> View<'a, T> {
         fits.then(|| unsafe { self.as_ptr().offset(at()).read() })
     }
 
-    /// The same elements seen in a larger shape, repeated where sizes are 1 or axes are missing.
+    /// Returns the same elements broadcast to a larger shape: they are repeated along axes of size
+    /// 1 and along missing axes.
     ///
     /// # Errors
-    /// They cannot be broadcast to it.
+    /// An [`Error`] if they cannot be broadcast to the shape.
     pub fn broadcast_to(&self, shape: &[usize]) -> Result<View<'a, T>> {
         let refuse = || {
             Error::value(format!(
@@ -120,7 +122,8 @@ impl<'a, T: Number> View<'a, T> {
 
 impl<'a, T: Number> ViewMut<'a, T> {
     /// # Safety
-    /// The tensor's elements are readable, writable and nobody else's for `'a`, and no two are the same.
+    /// The tensor's elements are readable and writable for `'a`. The view has exclusive access to
+    /// them, and no two elements share memory.
     pub(crate) unsafe fn new(tensor: Tensor) -> Result<Self> {
         check::<T>(&tensor)?;
         Ok(Self { tensor, life: PhantomData })
@@ -131,8 +134,8 @@ impl<'a, T: Number> ViewMut<'a, T> {
         self.tensor.data.cast()
     }
 
-    /// Returns true if the elements are row-major without gaps, as those of outputs that the host
-    /// allocates are.
+    /// Returns true if the elements are row-major without gaps, as in outputs that the host
+    /// allocates.
     pub fn is_row_contiguous(&self) -> bool {
         self.tensor.is_row_contiguous()
     }
@@ -143,7 +146,8 @@ impl<'a, T: Number> ViewMut<'a, T> {
             return Some(&mut []);
         }
         let n = self.len();
-        // SAFETY: that many elements lie there, nobody else's, by the constructor's contract; any bytes are a T.
+        // SAFETY: by the constructor's contract, that many elements are there, with exclusive
+        // access. Any bytes are a valid T.
         self.is_row_contiguous()
             .then(|| unsafe { std::slice::from_raw_parts_mut(self.as_mut_ptr(), n) })
     }
@@ -166,7 +170,7 @@ impl<'a, T: Number> ViewMut<'a, T> {
         RowsMut { walk: Walk::new(&self.tensor), life: PhantomData }
     }
 
-    /// The tensor that the view lies on.
+    /// Returns the tensor of the view.
     pub(crate) fn tensor(&self) -> &Tensor {
         &self.tensor
     }
@@ -184,7 +188,7 @@ impl<T: Number> fmt::Debug for ViewMut<'_, T> {
     }
 }
 
-/// Goes over the rows of a tensor: bytes are not touched.
+/// Iterates over the first elements of a tensor's rows, without touching the memory.
 struct Walk {
     data: *mut u8,
     item: usize,
@@ -192,7 +196,7 @@ struct Walk {
     outer: Vec<(usize, isize, usize)>,
     length: usize,
     stride: isize,
-    /// Rows that are left.
+    /// The number of remaining rows.
     left: usize,
 }
 
@@ -216,7 +220,7 @@ impl Walk {
         }
     }
 
-    /// The first element of the next row.
+    /// Returns the first element of the next row.
     fn next(&mut self) -> Option<*mut u8> {
         self.left = self.left.checked_sub(1)?;
         let here = self.data;
@@ -281,7 +285,7 @@ pub struct Row<'a, T> {
 }
 
 impl<'a, T: Number> Row<'a, T> {
-    /// Returns the elements that are left as a slice if they are adjacent, else `None`.
+    /// Returns the remaining elements as a slice if they are adjacent, else `None`.
     pub fn as_slice(&self) -> Option<&'a [T]> {
         // SAFETY: that many elements of the row, side by side.
         (self.stride == 1 || self.left <= 1)
@@ -316,7 +320,7 @@ pub struct RowMut<'a, T> {
 }
 
 impl<'a, T: Number> RowMut<'a, T> {
-    /// Returns the elements that are left as a slice if they are adjacent.
+    /// Returns the remaining elements as a slice if they are adjacent.
     ///
     /// # Errors
     /// The row itself, if they are not.
@@ -324,7 +328,7 @@ impl<'a, T: Number> RowMut<'a, T> {
         if self.stride != 1 && self.left > 1 {
             return Err(self);
         }
-        // SAFETY: that many elements of the row, side by side, which nobody else has.
+        // SAFETY: that many adjacent elements of the row, to which nothing else has access.
         Ok(unsafe { std::slice::from_raw_parts_mut(self.at, self.left) })
     }
 }
