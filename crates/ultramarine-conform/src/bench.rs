@@ -1,5 +1,6 @@
-//! `--bench`: launch cost of each operation and bandwidth of the common ones, beside the built-in CPU backend's. Figures, not
-//! checks: nothing of them counts for the contract or a grade.
+//! `--bench`: the launch cost of each operation, and the bandwidth of the common ones, compared
+//! with the built-in CPU backend. These are measurements and not checks: they affect neither
+//! conformance nor a grade.
 
 use crate::cases::{self, OpUnderTest};
 use crate::device::{Device, Handle, Prepared, words};
@@ -25,7 +26,7 @@ use ultramarine_abi::{Tensor, layout};
 
 /// The group of the child processes.
 pub const GROUP: &str = "bench";
-/// The key of a measured line among the properties.
+/// The key of measured lines among the properties.
 const LINE: &str = "bench";
 /// Elements of a large tensor: 64 MiB of float32, more than caches hold.
 const MANY: i64 = 1 << 24;
@@ -33,7 +34,7 @@ const MANY: i64 = 1 << 24;
 const ROWS: i64 = 1 << 12;
 /// Side of the matrices of a product.
 const SIDE: i64 = 1024;
-/// Time that a measurement takes at least, and its repetitions.
+/// The shortest time of a measurement, and the number of its repetitions.
 const ENOUGH: Duration = Duration::from_millis(20);
 const TIMES: usize = 3;
 
@@ -47,7 +48,7 @@ fn tensor(shape: &[i64]) -> Placed {
 }
 
 fn request(op: OpId, attributes: Vec<u64>, inputs: Vec<Placed>, output: Placed) -> Request {
-    // Ones, as many as the operation has.
+    // Scalars of value 1, as many as the operation has.
     let scalars = schema::find(op).map_or(0, |row| row.scalars.len());
     let (more, scalars) = (Vec::new(), vec![[0x3f80_0000, 0]; scalars]);
     Request { op, attributes, inputs, output, more, scalars, donated: None }
@@ -106,7 +107,8 @@ fn request_bytes(request: &Request) -> usize {
     request.inputs.iter().chain(request.outputs()).map(|t| t.bytes.len()).sum()
 }
 
-/// Seconds that a submit takes, of many one after another. `None`: the backend has no kernel for it.
+/// Returns the seconds per submit, measured over many submits. `None` if the backend has no kernel
+/// for the request.
 fn seconds(device: &Device<'_>, stream: Handle, request: &Request) -> Result<Option<f64>, String> {
     let Prepared::Plan(plan) = run::prepare(device, request)? else { return Ok(None) };
     let mut buffers = Buffers::new(device);
@@ -125,7 +127,8 @@ fn seconds(device: &Device<'_>, stream: Handle, request: &Request) -> Result<Opt
         device.synchronize(stream)?;
         Ok(start.elapsed())
     };
-    // Kernels may be compiled at their first use. What takes long is not repeated.
+    // Kernels may be compiled at their first use, so run once before measuring. Requests that take
+    // long are not repeated.
     timed(1)?;
     let times = if timed(1)? > 10 * ENOUGH { 1 } else { TIMES };
     let mut n = 1;
@@ -140,7 +143,8 @@ fn seconds(device: &Device<'_>, stream: Handle, request: &Request) -> Result<Opt
     Ok(Some(best))
 }
 
-/// In a child: measures a device. A line is written at once, so that a crash leaves those before it.
+/// In a child process: measures a device. Each line is written at once, so that earlier lines
+/// survive a crash.
 pub fn measure(recorder: &mut Recorder, options: &Options) {
     without_notes();
     groups::with_device(recorder, options, GROUP, |recorder, device| {
@@ -151,7 +155,8 @@ pub fn measure(recorder: &mut Recorder, options: &Options) {
                 return;
             }
         };
-        // Of the kit's cases those of these dtypes; their results in all others take long.
+        // Of the kit's cases, use only those of these dtypes: computing the reference results for
+        // all dtypes takes long.
         let mut scope = scope(device, false);
         scope.storage &= [DType::F32, DType::U32].iter().fold(0, |mask, d| mask | 1 << d.0);
         for id in 0..op::NAMES.len() as u32 {
@@ -185,7 +190,7 @@ fn line(
     if options.check.as_ref().is_some_and(|c| !name.contains(c.as_str())) {
         return recorder.left_out(name);
     }
-    // The other backend is measured in between. Without a parent nothing is left to do.
+    // The other backend is measured in between. Without a parent process, stop.
     if !std::io::stdin().read_line(&mut String::new()).is_ok_and(|n| n > 0) {
         std::process::exit(0);
     }
@@ -195,10 +200,12 @@ fn line(
     }
 }
 
-/// The small request by which an operation is measured: a case of the kit that the device has a kernel for, if there is one.
+/// Returns the small request that measures an operation: a case of the kit for which the device has
+/// a kernel, if there is one.
 fn small(device: &Device<'_>, scope: &cases::Scope, row: &schema::OpSchema) -> Option<Request> {
     let tests = cases::of(row, scope).unwrap_or_default();
-    // The common codes first, so that two backends are measured by the same one; then the smallest case.
+    // Prefer the common codes, so that two backends are measured with the same code; then prefer
+    // the smallest case.
     let rank = |t: &OpUnderTest| !["", "exp", "add", "sum"].contains(&t.code.as_str());
     let mut requests: Vec<(bool, usize, Request)> = tests
         .into_iter()
@@ -221,7 +228,8 @@ fn small(device: &Device<'_>, scope: &cases::Scope, row: &schema::OpSchema) -> O
     (native < requests.len()).then(|| requests.swap_remove(native).2)
 }
 
-/// Measures the backend and the built-in CPU one, line by line in turn, and prints each line when it is there.
+/// Measures the backend and the built-in CPU backend alternately, line by line, and prints each
+/// line as soon as it is complete.
 pub fn run(options: &Options) -> Result<Findings, String> {
     let directory = parent::scratch()?;
     let mut own = Meter::start(options, &options.source, &directory.0.join("own"))?;
@@ -233,7 +241,7 @@ pub fn run(options: &Options) -> Result<Findings, String> {
     println!("figures of {}, beside the built-in CPU backend's", options.source);
     let mut last = None;
     while let Some(line) = own.next(&mut findings)? {
-        // A failure of the backend beside is no failure of this one.
+        // A failure of the built-in backend does not count as a failure of the tested one.
         let other = cpu.as_mut().map(|c| c.next(&mut Findings::default())).transpose()?.flatten();
         let title = TITLES.iter().find(|t| line["kind"] == t.0).map_or("", |t| t.1);
         if last.replace(title) != Some(title) {
@@ -242,7 +250,7 @@ pub fn run(options: &Options) -> Result<Findings, String> {
         let name = line["name"].as_str().unwrap_or_default();
         let other = other.filter(|o| o["name"] == line["name"] && o["kind"] == line["kind"]);
         let (own, other) = (line["value"].as_f64(), other.and_then(|l| l["value"].as_f64()));
-        // Two digits that count.
+        // Show two significant digits.
         let digits = |v: f64| (1.0 - v.log10().floor()).clamp(2.0, 8.0) as usize;
         let show = |v: Option<f64>| v.map_or("-".to_owned(), |v| format!("{v:.0$}", digits(v)));
         let ratio = own.zip(other).map(|(a, b)| a / b);
@@ -288,13 +296,14 @@ impl Meter {
         Ok(Meter { child, output, read: 0, limit, ended: false, left_out: Vec::new() })
     }
 
-    /// The next line, unless there are no more. Failures before it are added to the findings.
+    /// Returns the next line; `None` if there are no more. Failures before it are added to the
+    /// findings.
     fn next(&mut self, findings: &mut Findings) -> Result<Option<Value>, String> {
         let start = Instant::now();
         let mut asked = false;
         while !self.ended {
             if !asked && let Some(stdin) = &mut self.child.stdin {
-                // A child that has ended is seen below.
+                // Ignore the error: a child that has ended is noticed below.
                 let _ = stdin.write_all(b"\n");
                 asked = true;
             }

@@ -1,12 +1,13 @@
-//! Properties that a device claims, compared with what all groups found.
+//! Compares the properties that a device claims with the findings of all groups.
 
 use crate::parent::Findings;
 
-/// Families that compute. Others also move elements, which takes no arithmetic.
+/// Families that compute. Other families also move elements, which needs no arithmetic.
 const COMPUTE: [&str; 5] = ["unary", "binary", "reduce", "scan", "matmul"];
 
-/// A dtype of the arithmetic mask has an operation that computes with it: moving its elements is storage. float32 is what a
-/// first backend says before it has one.
+/// A dtype in the arithmetic mask must have an operation that computes with it, because moving
+/// elements needs only storage. float32 is exempt, because a first backend claims it before it has
+/// such an operation.
 pub fn arithmetic(findings: &mut Findings) {
     let claimed = findings.property("device").and_then(|d| d["arithmetic"].as_array());
     let claimed: Vec<String> =

@@ -6,25 +6,25 @@ use crate::tensor::each_index;
 /// An expected value, and the error that a result may have.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Expected {
-    /// Before rounding to the dtype.
+    /// The exact value, before rounding to the dtype.
     pub value: Num,
-    /// The allowed distance of the result, beside the rounding to the dtype that is
-    /// nearest. Negative: anything is right.
+    /// The allowed error of the result, in addition to rounding to the nearest value of the dtype.
+    /// If it is negative, any result is right.
     pub slack: f64,
-    /// Errors are measured in units of the last place of this magnitude, if it is above
-    /// the value's: that of the terms of a sum.
+    /// Errors are measured in units of the last place at this magnitude, if it is larger than the
+    /// value's. For a sum, it is the magnitude of the terms.
     pub at: f64,
-    /// The sign of a zero counts.
+    /// True if the sign of a zero has to be right.
     pub signed_zero: bool,
 }
 
 impl Expected {
-    /// Exactly this, or its rounding.
+    /// The exact value, or its rounding.
     pub fn exact(value: Num) -> Self {
         Expected { value, slack: 0.0, at: 0.0, signed_zero: false }
     }
 
-    /// Up to a distance.
+    /// A value with an allowed error.
     pub fn near(value: Num, slack: f64) -> Self {
         Expected { value, slack, at: 0.0, signed_zero: false }
     }
@@ -34,7 +34,7 @@ impl Expected {
         Expected { value: Num::Int(0), slack: -1.0, at: 0.0, signed_zero: false };
 }
 
-/// The error of a result in units of the last place; none if it is wrong.
+/// Returns the error of a result in units of the last place; `None` if the result is wrong.
 pub fn error(dtype: DType, expected: &Expected, got: Num, flushes: bool) -> Option<f64> {
     if expected.slack < 0.0 {
         return Some(0.0);
@@ -64,7 +64,7 @@ fn real(dtype: DType, value: f64, expected: &Expected, got: f64, flushes: bool) 
     }
     let ulp = dtype.ulp(value);
     if got.is_infinite() {
-        // Right if the value, moved by what is allowed, rounds to infinity.
+        // The result is right if the value plus the allowed error rounds to infinity.
         let moved = value.abs() + expected.slack;
         let right = moved >= dtype.max_float() + dtype.ulp(dtype.max_float()) / 2.0;
         return (right && (got > 0.0) == (value > 0.0)).then_some(0.0);
@@ -76,7 +76,7 @@ fn real(dtype: DType, value: f64, expected: &Expected, got: f64, flushes: bool) 
         return Some(0.0);
     }
     let distance = (got - value).abs();
-    // The rounding of a value to nearest is no error; the reference's own is allowed for.
+    // Rounding the value to nearest is no error. The reference's own error is allowed too.
     let allowed = expected.slack + ulp * (0.5 + 1e-6);
     let unit = if expected.at.is_finite() { dtype.ulp(value.abs().max(expected.at)) } else { ulp };
     (distance <= allowed).then_some(distance / unit)

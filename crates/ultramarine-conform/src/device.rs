@@ -1,5 +1,5 @@
-//! One device of a backend, through safe functions. Every call is checked by [`call`], and what the
-//! backend leaves to the host (memory, streams and events of a CPU overlay) is done here.
+//! A device of a backend, with safe functions. [`call`] checks every call. If the backend leaves
+//! memory, streams and events to the host (as a CPU overlay does), they are implemented here.
 
 use crate::dtype::DType;
 use crate::host;
@@ -18,12 +18,12 @@ pub struct Device<'a> {
     pub index: u32,
     pub handle: *mut c_void,
     pub info: DeviceInfo,
-    /// The backend has no memory, streams and events of its own.
+    /// True if the backend leaves memory, streams and events to the host.
     pub overlay: bool,
 }
 
-// SAFETY: the contract lets handles cross threads; which functions may be called at
-// once is the callers' care.
+// SAFETY: by the contract handles may be used on any thread. Callers make sure that functions run
+// at the same time only where that is allowed.
 unsafe impl Send for Device<'_> {}
 // SAFETY: as above.
 unsafe impl Sync for Device<'_> {}
@@ -32,8 +32,8 @@ unsafe impl Sync for Device<'_> {}
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Handle(pub *mut c_void);
 
-// SAFETY: a handle is an opaque value; what may be done with it on which thread is said
-// at each function of the contract.
+// SAFETY: a handle is an opaque value. The contract says for each function on which threads it may
+// be used.
 unsafe impl Send for Handle {}
 // SAFETY: as above.
 unsafe impl Sync for Handle {}
@@ -52,7 +52,7 @@ pub enum Prepared {
     Unsupported,
 }
 
-/// The function, or a failure that says it is missing.
+/// Returns the function, or a failure that says that it is missing.
 macro_rules! function {
     ($device:expr, $name:ident) => {
         $device.backend.table.$name.ok_or(Failure {
@@ -69,7 +69,7 @@ macro_rules! function {
 #[derive(Clone, Copy)]
 struct Unit([u8; 256]);
 
-/// The handle that a call has made.
+/// Checks the handle that a call has made.
 fn made(call: &str, handle: *mut c_void) -> Handle {
     if handle.is_null() {
         host::violation(format!(
@@ -104,7 +104,7 @@ impl<'a> Device<'a> {
 
     pub fn close(self) {
         if let Some(close) = self.backend.table.device_close {
-            // SAFETY: opened by us; the caller is done with it.
+            // SAFETY: the handle was opened here, and the caller no longer uses it.
             unsafe { close(self.handle) };
         }
     }
@@ -134,7 +134,7 @@ impl<'a> Device<'a> {
         }
     }
 
-    /// The buffer's address for the host, if it has one.
+    /// Returns the buffer's address for the host, if it has one.
     pub fn host_pointer(&self, buffer: Buffer) -> *mut c_void {
         if self.overlay {
             return buffer.handle.0;
@@ -146,7 +146,7 @@ impl<'a> Device<'a> {
         }
     }
 
-    /// Copies bytes into a buffer, where all find them on return.
+    /// Copies bytes into a buffer. On return, all streams see them.
     pub fn write(
         &self,
         stream: Handle,
@@ -161,7 +161,7 @@ impl<'a> Device<'a> {
         }
     }
 
-    /// Copies bytes into a buffer, where the stream's later work finds them.
+    /// Copies bytes into a buffer. The stream's later work sees them.
     pub fn write_in_order(
         &self,
         stream: Handle,
@@ -274,7 +274,7 @@ impl<'a> Device<'a> {
         Ok(unsafe { query(self.handle, event.0) })
     }
 
-    /// Asks for a plan of revision 1. `attributes` are the bytes of the op's struct.
+    /// Requests a plan of revision 1. `attributes` are the bytes of the op's struct.
     pub fn prepare(
         &self,
         op: OpId,
@@ -290,7 +290,7 @@ impl<'a> Device<'a> {
         }
     }
 
-    /// Asks for a plan, with whatever arguments.
+    /// Requests a plan with arbitrary arguments.
     pub fn prepare_raw(
         &self,
         op: OpId,
@@ -302,8 +302,7 @@ impl<'a> Device<'a> {
         let prepare = function!(self, prepare)?;
         let mut plan = std::ptr::null_mut();
         let attributes = attributes.map_or(std::ptr::null(), |a| a.as_ptr() as *const c_void);
-        // SAFETY: the arrays have the lengths that are said; attributes begin with
-        // their size.
+        // SAFETY: the arrays have the given lengths, and attributes begin with their size.
         call("prepare", |e| unsafe {
             prepare(
                 self.handle,
@@ -359,7 +358,8 @@ impl<'a> Device<'a> {
     }
 }
 
-/// A list of commands in words: the first ones with the dtypes, shapes and strides of their tensors.
+/// Describes a list of commands in words: the first ones, with the dtypes, shapes and strides of
+/// their tensors.
 fn describe(commands: &[Command]) -> String {
     let tensor = |t: &abi::Tensor| {
         let axes = |p: *const i64| match usize::try_from(t.dl.ndim) {
@@ -397,7 +397,7 @@ pub fn desc(dtype: crate::dtype::DType, ndim: usize, class: u32) -> TensorDesc {
     }
 }
 
-/// An attribute struct as words.
+/// Returns an attribute struct as words.
 pub fn words<A: Copy>(attributes: &A) -> Vec<u64> {
     let mut words = vec![0u64; size_of::<A>().div_ceil(8)];
     // SAFETY: attribute structs are plain integers; the words have room for one.

@@ -150,8 +150,8 @@ impl DType {
         self.bits() as usize / 8
     }
 
-    /// Bits of the significand, and the exponent of the smallest normal number. Of
-    /// complex64: of its parts. Integers have none.
+    /// Returns the bits of the significand, and the exponent of the smallest normal number. For
+    /// complex64, they are those of its parts. Integers have neither.
     fn format(self) -> (i32, i32, f64) {
         match self {
             DType::F16 => (11, -14, 65504.0),
@@ -217,7 +217,7 @@ impl DType {
         }
     }
 
-    /// The value that the dtype has for a number: rounded, wrapped, or converted to the
+    /// Returns the value that the dtype has for a number: rounded, wrapped, or converted to the
     /// dtype's kind.
     pub fn value(self, n: Num) -> Num {
         match self.kind() {
@@ -247,7 +247,7 @@ impl DType {
         }
     }
 
-    /// Reads an element. Bytes of a bool other than 0 and 1 stay what they are.
+    /// Reads an element. Bytes of a bool other than 0 and 1 are returned unchanged.
     pub fn read(self, bytes: &[u8]) -> Num {
         let mut wide = [0u8; 16];
         let n = self.size().min(bytes.len());

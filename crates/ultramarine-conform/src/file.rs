@@ -14,7 +14,7 @@ type Elf<'a> = ElfFile64<'a, Endianness>;
 /// A check's result.
 type Checked = Result<(), String>;
 
-/// Runs the static checks; false if the file is nothing that could be loaded.
+/// Runs the static checks. Returns false if the file cannot be loaded.
 pub fn check(path: &Path, findings: &mut Findings) -> bool {
     if !cfg!(target_os = "linux") {
         findings.add("file", "file/static checks", "skip", "static checks know ELF files only");
@@ -47,7 +47,8 @@ pub fn check(path: &Path, findings: &mut Findings) -> bool {
     if machine.is_err() {
         return false;
     }
-    // Without the entry point there is no note either: one mistake, one failure, and nothing to load.
+    // Without the entry point there is no note either. Report the mistake only once, and do not
+    // load the file.
     let forgotten = !exported(&file).iter().any(|name| *name == symbol::ABI_INFO.to_string_lossy());
     let info = abi_note(&data);
     if !forgotten {
@@ -73,7 +74,7 @@ pub fn check(path: &Path, findings: &mut Findings) -> bool {
     !forgotten
 }
 
-/// The text for a file that is none of this system's libraries.
+/// Returns the message for a file that is not a library of this system.
 fn unreadable(data: &[u8], why: &str) -> String {
     let text = !data.is_empty() && std::str::from_utf8(data).is_ok_and(|t| !t.contains('\0'));
     let kind = match (data.len(), text) {
@@ -108,7 +109,7 @@ fn number(machine: elf::Machine) -> String {
     }
 }
 
-/// The ABI info of the note, found as a loader does: through the note segments.
+/// Finds the ABI info in the note, as a loader does: through the note segments.
 pub fn abi_note(data: &[u8]) -> Result<BackendAbiInfo, String> {
     let file = Elf::parse(data).map_err(|e| e.to_string())?;
     let endian = file.endian();
@@ -180,13 +181,14 @@ fn file_name(path: &Path, info: &BackendAbiInfo) -> Checked {
     }
 }
 
-/// Names of the symbols that others can see.
+/// Returns the names of the exported symbols.
 fn exported<'a>(file: &Elf<'a>) -> Vec<&'a str> {
     let defined = file.dynamic_symbols().filter(|s| s.is_definition());
     defined.filter_map(|symbol| symbol.name().ok()).collect()
 }
 
-/// Only the entry points are exported: anything else could answer for another library's.
+/// Checks that only the entry points are exported, because any other symbol could replace that of
+/// another library.
 fn exports(file: &Elf<'_>) -> Checked {
     let entries = [symbol::ABI_INFO, symbol::SCORE, symbol::INIT].map(|s| s.to_string_lossy());
     let mut foreign = Vec::new();

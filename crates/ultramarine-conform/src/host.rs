@@ -1,5 +1,5 @@
-//! The host table that the kit lends to backends: it counts what it gives away, and
-//! notes what no backend should do.
+//! The host table that the kit lends to backends. It counts the objects and the memory that
+//! backends get from it, and records violations of the contract.
 
 use core::ffi::{c_char, c_void};
 use std::collections::HashMap;
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use ultramarine_abi::{self as abi, HostTable, ParallelBody, Status, status};
 
-/// An error that a backend made by the host table.
+/// An error that a backend made with the host table.
 struct ErrorObject {
     code: Status,
     text: String,
@@ -38,7 +38,7 @@ fn with<T>(f: impl FnOnce(&mut State) -> T) -> T {
     f(locked().get_or_insert_default())
 }
 
-/// Notes that the backend broke a rule; the running check fails with it.
+/// Records that the backend broke a rule. The running check then fails.
 pub fn violation(text: String) {
     with(|s| {
         if !s.violations.contains(&text) {
@@ -47,23 +47,23 @@ pub fn violation(text: String) {
     });
 }
 
-/// The violations noted since the last call.
+/// Returns the violations since the last call.
 pub fn take_violations() -> Vec<String> {
     with(|s| std::mem::take(&mut s.violations))
 }
 
-/// Bytes that backends hold from [`HostTable::alloc`].
+/// Returns the bytes from [`HostTable::alloc`] that backends have not freed.
 pub fn bytes_lent() -> i64 {
     BYTES.load(Ordering::Relaxed)
 }
 
-/// Error objects that were made and not taken.
+/// Returns the number of error objects that were made and not returned.
 pub fn live_errors() -> usize {
     with(|s| s.errors.len())
 }
 
-/// Takes the error object behind a pointer that a call filled in; notes what is wrong
-/// with it.
+/// Takes over the error object in a pointer that a call filled in. Records violations of the rules
+/// for errors.
 pub fn take_error(
     call: &str,
     code: Status,
@@ -146,8 +146,8 @@ unsafe extern "C" fn error_new(
     // SAFETY: the backend's text, by contract.
     let text = unsafe { lossy(text, len) };
     with(|s| {
-        // Not an address of memory: a backend that looks inside crashes, and its child
-        // process with it.
+        // This is not an address of memory. If a backend reads the object, its child process
+        // crashes.
         s.next += 16;
         let place = s.next;
         s.errors.insert(place, ErrorObject { code, text, command: None });

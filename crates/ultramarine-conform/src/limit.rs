@@ -1,5 +1,6 @@
-//! The time limit of a child process. Seconds on the clock say little on a loaded machine, so a child that works is given the
-//! limit in processor time. It works if it runs, waits for its turn to run, or ends checks.
+//! The time limit of a child process. Wall-clock time means little on a busy machine, so a child
+//! that makes progress may use the limit as processor time. A child makes progress if it runs, is
+//! ready to run, or completes checks.
 
 use std::path::Path;
 use std::process::{Child, ExitStatus};
@@ -9,19 +10,22 @@ use std::time::{Duration, Instant};
 #[derive(Clone, Copy, Debug)]
 pub enum End {
     Exit(ExitStatus),
-    /// Killed: it did not work any more.
+    /// The child was killed because it made no progress.
     Hang,
-    /// Killed: it was still working.
+    /// The child was killed although it still made progress.
     Slow,
 }
 
-/// Times the limit on the clock after which a child is killed, whatever it does.
+/// A child is killed after this multiple of the limit in wall-clock time, even if it makes
+/// progress.
 const MOST: u32 = 20;
-/// A working child's part of a processor at least, or of the time that its threads wait for one.
+/// The smallest share of a processor that a child with progress uses, or for which its threads are
+/// ready to run.
 const WORKING: f64 = 0.02;
 
-/// Waits for a child that writes to `output` when it ends a check. It is killed if it has used the limit on the clock, and either
-/// has not worked lately or has used the limit in processor time.
+/// Waits for a child that writes to `output` when it completes a check. The child is killed once it
+/// has used the limit in wall-clock time, and either makes no progress or has used the limit in
+/// processor time.
 pub fn wait(child: &mut Child, limit: Duration, output: &Path) -> Result<End, String> {
     let start = Instant::now();
     let window = (limit / 8).clamp(Duration::from_millis(500), Duration::from_secs(10));
@@ -45,7 +49,7 @@ pub fn wait(child: &mut Child, limit: Duration, output: &Path) -> Result<End, St
         }
         if start.elapsed() > limit {
             let end = match used {
-                // It cannot be told apart here.
+                // On this system, the two cases cannot be distinguished.
                 None => Some(End::Slow),
                 Some(_) if !works => Some(End::Hang),
                 Some(used) if used > limit || start.elapsed() > limit * MOST => Some(End::Slow),
@@ -66,7 +70,7 @@ pub fn wait(child: &mut Child, limit: Duration, output: &Path) -> Result<End, St
 #[cfg(target_os = "linux")]
 fn processor_time(id: u32) -> Option<Duration> {
     let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
-    // The name of the program may hold anything, and ends with the last parenthesis.
+    // The program's name may contain anything; it ends with the last parenthesis.
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
     let mut ticks = || fields.next()?.parse::<u64>().ok();
     let ticks = ticks()? + ticks()?;
@@ -76,7 +80,7 @@ fn processor_time(id: u32) -> Option<Duration> {
     Some(Duration::from_millis(ticks * 1000 / rate))
 }
 
-/// Time for which the threads of a process were ready to run and others ran.
+/// Returns the time for which threads of a process were ready to run while others ran.
 #[cfg(target_os = "linux")]
 fn waiting_time(id: u32) -> Duration {
     let Ok(threads) = std::fs::read_dir(format!("/proc/{id}/task")) else { return Duration::ZERO };

@@ -1,10 +1,10 @@
-//! The conformance kit: checks from a backend's binary alone that it keeps Ultramarine's
-//! contract, and reports what it can do.
+//! The conformance kit. Using only a backend's binary, it checks that the backend keeps
+//! Ultramarine's contract, and reports what the backend can do.
 //!
-//! The parent reads the file (`file`), runs every group of checks in a child process
-//! (`parent`, `groups`), and prints what the children found (`report`). Checks call the
-//! backend through `device`; ops are compared (`compare`) with references of the kit's own
-//! (`reference`) on cases (`cases`) that the contract's schema and `rules` ask for.
+//! The parent reads the file (`file`), runs every group of checks in a child process (`parent`,
+//! `groups`), and prints the children's findings (`report`). Checks call the backend through
+//! `device`. The results of ops are compared (`compare`) with the kit's own references
+//! (`reference`), on cases (`cases`) that the contract's schema and `rules` require.
 
 #![allow(clippy::print_stdout, reason = "the report is this program's output")]
 
@@ -88,7 +88,7 @@ fn run_child(options: &Options, group: &str, output: &std::path::Path) -> Result
     }
 }
 
-/// The groups that the options ask for.
+/// Returns the groups that the options select.
 fn chosen(options: &Options) -> Result<Vec<&'static str>, String> {
     let mut all = groups::names();
     if !options.large {
@@ -117,7 +117,7 @@ fn run_parent(options: &Options) -> Result<ExitCode, String> {
             loadable = file::check(path, &mut early);
         }
     }
-    // A file for another machine, or none at all: nothing of it can be run.
+    // The file is not a library, or is for another machine, so none of it can be run.
     if let Some(check) = options.check.as_ref().filter(|_| loadable) {
         let (chosen, others) = early.checks.into_iter().partition(|c| c.name.contains(check));
         early.checks = chosen;
@@ -146,7 +146,8 @@ fn run_parent(options: &Options) -> Result<ExitCode, String> {
             groups.clear();
         }
         if load.failed() {
-            // It would fail in every group. The one with the details of tables and structs says more, if it is asked for.
+            // A mistake in loading would fail in every group. The group with the details of tables
+            // and structs says more, if it is selected.
             groups.retain(|name| options.is_part() && *name == "abi" && load.crashes == 0);
             if groups.is_empty() {
                 findings = load;
@@ -194,7 +195,7 @@ fn run_parent(options: &Options) -> Result<ExitCode, String> {
     })
 }
 
-/// Prints what failed while figures were taken.
+/// Prints the failures that occurred during measurements.
 fn report_failures(options: &Options, found: &parent::Findings) -> ExitCode {
     print!("\n{}", report::failed(options, found));
     ExitCode::from(FAILED)

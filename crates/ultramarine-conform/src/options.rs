@@ -4,10 +4,11 @@ use crate::plugin::Source;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// A level of what a backend computes itself; keeping the contract comes before all of them.
+/// A grade: how much a backend computes itself. For every grade the backend has to keep the
+/// contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Grade {
-    /// Functions right; the float32 core native.
+    /// All offered functions are correct, and the float32 core is native.
     Basic,
     /// All families native for every dtype in the device's arithmetic mask.
     Complete,
@@ -22,12 +23,12 @@ impl Grade {
     }
 }
 
-/// A process that is one of several, which the kit starts for collectives.
+/// One of several processes that the kit starts for collectives.
 #[derive(Clone, Debug)]
 pub struct Rank {
     pub rank: u32,
     pub size: u32,
-    /// A folder where the ranks leave each other files.
+    /// A directory through which the ranks exchange files.
     pub meeting: PathBuf,
     /// Where to write.
     pub output: PathBuf,
@@ -41,18 +42,18 @@ pub struct Options {
     /// Groups to run; all if empty. A prefix stands for all groups that begin with it.
     pub groups: Vec<String>,
     pub check: Option<String>,
-    /// The grade that the exit status demands beside the contract, if any.
+    /// The grade that the exit status requires in addition to the contract, if any.
     pub grade: Option<Grade>,
     pub device: u32,
     pub full: bool,
     pub large: bool,
-    /// Figures instead of checks.
+    /// True for measurements instead of checks.
     pub bench: bool,
     pub verbose: bool,
     pub limit: Duration,
-    /// Groups at a time.
+    /// The most groups that run at the same time.
     pub jobs: Option<usize>,
-    /// A child's: the group to run, where to write, which check to go on after.
+    /// For a child: the group to run, the file to write to, and the check after which to continue.
     pub child: Option<(String, PathBuf)>,
     pub after: Option<String>,
     pub rank: Option<Rank>,
@@ -90,7 +91,7 @@ usage, 3 it says that it cannot run here (score 0), 4 it keeps the contract belo
 took longer than the time limit, and no check failed.
 ";
 
-/// The reason to stop without options.
+/// The reason to stop before anything runs.
 pub enum Stop {
     Help,
     List,

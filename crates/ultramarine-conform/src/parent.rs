@@ -1,5 +1,5 @@
-//! The parent: runs every group in a child process with a time limit, and collects what
-//! the children write. A crash or a hang costs the check in which it happened.
+//! The parent: runs every group in a child process with a time limit, and collects the children's
+//! output. If a check crashes or hangs, only this check fails.
 
 use crate::groups;
 use crate::limit::{self, End};
@@ -11,17 +11,17 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Crashes of a group after which the rest of its checks is given up.
+/// After this many crashes of a group, its remaining checks are not run.
 const CRASHES: usize = 8;
 
 /// The remedy for a group that takes long.
 const MORE_TIME: &str =
     "--time-limit SECONDS gives each group more, which helps unless the last call has no end";
 
-/// Groups that run at once, unless the options say otherwise: a GPU is not hurried by more.
+/// The most groups that run at the same time by default. More would not make a GPU faster.
 const MOST_JOBS: usize = 4;
 
-/// One check, as the parent knows it.
+/// The parent's record of a check.
 #[derive(Clone, Debug)]
 pub struct Check {
     pub group: String,
@@ -31,7 +31,7 @@ pub struct Check {
     pub text: String,
 }
 
-/// All that was found.
+/// All findings of a run.
 #[derive(Debug, Default)]
 pub struct Findings {
     pub checks: Vec<Check>,
@@ -39,7 +39,7 @@ pub struct Findings {
     pub cells: Vec<Value>,
     /// Groups with the time that they took.
     pub times: Vec<(String, Duration)>,
-    /// Child processes that ended before their checks did.
+    /// Number of child processes that ended before their checks did.
     pub crashes: usize,
     /// Names that `--check` did not select.
     pub left_out: Vec<String>,
@@ -65,7 +65,7 @@ impl Findings {
         self.checks.iter().any(|c| c.result == "slow")
     }
 
-    /// Adds what other groups found.
+    /// Adds the findings of other groups.
     pub fn append(&mut self, other: Findings) {
         self.checks.extend(other.checks);
         self.properties.extend(other.properties);
@@ -90,11 +90,11 @@ impl Findings {
     }
 }
 
-/// A child's progress, as its output says.
+/// A child's progress, read from its output.
 #[derive(Default)]
 struct Progress {
     running: Option<String>,
-    /// The call that the running check was about to make, as far as it said.
+    /// The call that the running check was about to make, if the check named it.
     call: Option<String>,
     last: Option<String>,
     done: bool,
@@ -198,7 +198,7 @@ fn run_group(
                 return Ok(());
             }
         }
-        // A hang costs the whole time limit: one is enough.
+        // A hang takes the whole time limit, so stop after one.
         if !matches!(ended, End::Exit(_)) || crash + 1 == CRASHES {
             let text = "ended early; the remaining checks of the group were not run";
             findings.add(group, &format!("{group}/rest"), result, text);
@@ -226,7 +226,7 @@ fn spawn(
     command.spawn().map_err(|e| format!("cannot start a child process: {e}"))
 }
 
-/// The command of a group's child, but for the backend, which comes last.
+/// Returns the command of a group's child without the backend, which is appended last.
 pub fn child_command(options: &Options, group: &str, output: &Path) -> Result<Command, String> {
     let me = std::env::current_exe().map_err(|e| format!("cannot find this program: {e}"))?;
     let mut command = Command::new(me);
@@ -238,7 +238,7 @@ pub fn child_command(options: &Options, group: &str, output: &Path) -> Result<Co
     if options.full {
         command.arg("--full");
     }
-    // The output of a plugin does not belong to the kit's report.
+    // Hide the plugin's output, which is not part of the kit's report.
     command.stdout(Stdio::null());
     if !options.verbose {
         command.stderr(Stdio::null());
@@ -274,7 +274,7 @@ pub fn ending(status: ExitStatus) -> String {
 fn read(group: &str, text: &str, findings: &mut Findings) -> Progress {
     let mut progress = Progress::default();
     for line in text.lines() {
-        // A line that was cut short by a crash is no JSON.
+        // Skip lines that a crash has truncated, because they are not valid JSON.
         let Ok(value) = serde_json::from_str::<Value>(line) else { continue };
         let field = |name: &str| value[name].as_str().unwrap_or_default();
         if let Some(name) = value["begin"].as_str() {

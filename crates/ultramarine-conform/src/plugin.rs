@@ -1,4 +1,4 @@
-//! A backend as the kit gets it: entry points of a library, or the linked-in CPU's.
+//! The tested backend: the entry points of a library, or the linked-in CPU backend.
 
 use crate::host;
 use core::ffi::CStr;
@@ -40,7 +40,7 @@ pub struct Failure {
     pub call: &'static str,
     pub code: Status,
     pub text: Option<String>,
-    /// The command of a list that failed, if the error says so.
+    /// The index of the command in a list that failed, if the error has it.
     pub command: Option<u32>,
 }
 
@@ -60,7 +60,7 @@ impl From<Failure> for String {
     }
 }
 
-/// A status as the contract spells it.
+/// Returns the contract's name of a status.
 pub fn status_name(code: Status) -> String {
     let known = [
         (status::OK, "OK"),
@@ -81,7 +81,7 @@ pub fn status_name(code: Status) -> String {
 /// The name of the fused interface's `prepare` for [`call`].
 pub const FUSED_PREPARE: &str = "fused prepare";
 
-/// Makes a call that takes a place for an error, and validates what it returned.
+/// Makes a call that takes an error pointer, and validates the status and the error.
 pub fn call(
     name: &'static str,
     f: impl FnOnce(*mut *mut abi::Error) -> Status,
@@ -90,7 +90,7 @@ pub fn call(
     let code = f(&mut error);
     let (text, command) =
         host::take_error(name, code, error).map_or((None, None), |(t, c)| (Some(t), c));
-    // Only a program may be on its way.
+    // Only a fused program may answer NOT_YET.
     let not_yet = code == status::NOT_YET && name == FUSED_PREPARE;
     if !(status::OK..=status::INVALID).contains(&code) && !not_yet {
         host::violation(format!("{name} returned {}", status_name(code)));
@@ -101,11 +101,11 @@ pub fn call(
     if code == status::OK { Ok(()) } else { Err(Failure { call: name, code, text, command }) }
 }
 
-/// Opens a library, which then stays open: code of it may be running.
+/// Opens a library. It stays open, because its code may still be running.
 fn open(path: &Path) -> Result<&'static libloading::Library, String> {
     let path = path.canonicalize().map_err(|e| format!("cannot open {}: {e}", path.display()))?;
-    // SAFETY: the library's constructors run here. That they are what the kit came to
-    // test is why it runs them in a child process.
+    // SAFETY: the library's constructors run here. The kit runs them in a child process, because
+    // they belong to the code under test.
     let library = unsafe { load(&path) };
     let library = library.map_err(|e| {
         // The system's message, which libloading's own text lacks.
@@ -115,10 +115,10 @@ fn open(path: &Path) -> Result<&'static libloading::Library, String> {
     Ok(Box::leak(Box::new(library?)))
 }
 
-/// Opens a library, all of whose symbols are found at once.
+/// Opens a library and binds all of its symbols at once.
 ///
 /// # Safety
-/// Its constructors can run here.
+/// The library's constructors can run here.
 #[cfg(unix)]
 unsafe fn load(path: &Path) -> Result<libloading::Library, libloading::Error> {
     use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
@@ -167,7 +167,7 @@ impl Source {
     }
 }
 
-/// How a required entry point comes into a library.
+/// Returns the remedy for a missing required entry point.
 pub fn entry_remedy(name: &CStr) -> &'static str {
     if name == symbol::ABI_INFO {
         "write UM_DEFINE_BACKEND(...) once in the library, at file scope (in Rust: export_backend!)"
@@ -176,14 +176,14 @@ pub fn entry_remedy(name: &CStr) -> &'static str {
     }
 }
 
-/// A backend that was initialised.
+/// A backend after its init.
 pub struct Backend {
     pub table: BackendTable,
     pub info: Option<BackendAbiInfo>,
 }
 
 impl Entry {
-    /// The ABI info, asked for with the size that this contract has.
+    /// Reads the ABI info, with this contract's size of the struct.
     pub fn info(&self) -> Result<Option<BackendAbiInfo>, String> {
         let Some(ask) = self.abi_info else { return Ok(None) };
         // SAFETY: all-zero bytes are an ABI info.

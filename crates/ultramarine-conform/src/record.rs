@@ -1,5 +1,5 @@
-//! Messages of a child process to its parent: one JSON object a line, written as soon as it
-//! is known, so that a crash leaves the name of the check that was running.
+//! Messages of a child process to its parent: one JSON object per line. Each is written at once, so
+//! that after a crash the parent knows which check was running.
 
 use crate::host;
 use serde_json::{Value, json};
@@ -14,11 +14,12 @@ use ultramarine_abi::helper::panic_message;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Passed,
-    /// Does not apply; why.
+    /// The check does not apply. The text is the reason.
     Skipped(String),
 }
 
-/// A check's result, or that of a part of it; an error is the failure, with how to see it again.
+/// The result of a check or of a part of it. An error is a description of the failure, with the way
+/// to reproduce it.
 pub type Result<T = Outcome, E = String> = std::result::Result<T, E>;
 
 /// The check passed.
@@ -32,7 +33,7 @@ pub fn skip(why: impl Into<String>) -> Result {
 /// The file of the child's messages, for [`note`].
 static NOTES: OnceLock<Mutex<File>> = OnceLock::new();
 
-/// No notes are written: they would take time where time is measured.
+/// True if no notes are written, because they would distort measurements.
 static SILENT: AtomicBool = AtomicBool::new(false);
 
 /// Writes no more notes.
@@ -40,38 +41,40 @@ pub fn without_notes() {
     SILENT.store(true, Ordering::Relaxed);
 }
 
-/// Writes what is about to be called, so that the parent can name it if the call takes the process.
+/// Writes the call that is about to be made, so that the parent can name it if the call crashes the
+/// process.
 pub fn note(call: impl FnOnce() -> String) {
     let Some(file) = NOTES.get().filter(|_| !SILENT.load(Ordering::Relaxed)) else { return };
     let line = json!({ "call": call() });
-    // The parent does without a note that is lost.
+    // Ignore errors, because the parent can do without a note.
     let _ = writeln!(file.lock().unwrap_or_else(PoisonError::into_inner), "{line}");
 }
 
 thread_local! {
-    /// The next call of this thread has a note that names its operation.
+    /// True if the next call of this thread has a note that names its operation.
     static NAMED: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 
-/// A [`note`] of the next submit, which stands before [`note_unnamed`]'s.
+/// Writes a [`note`] for the next submit. It replaces that of [`note_unnamed`].
 pub fn note_named(call: impl FnOnce() -> String) {
     note(call);
     NAMED.set(true);
 }
 
-/// A [`note`] of a submit by its tensors, unless it has one that names the operation.
+/// Writes a [`note`] for a submit that describes its tensors, unless there is a note that names the
+/// operation.
 pub fn note_unnamed(call: impl FnOnce() -> String) {
     if !NAMED.replace(false) {
         note(call);
     }
 }
 
-/// Runs checks and writes what became of them.
+/// Runs checks and writes their results.
 pub struct Recorder {
     file: File,
-    /// Only checks whose name contains this.
+    /// If set, only checks whose name contains this are run.
     only: Option<String>,
-    /// Checks up to and with this one were run by an earlier child.
+    /// An earlier child has run all checks up to and including this one.
     after: Option<String>,
 }
 
@@ -84,7 +87,7 @@ impl Recorder {
     }
 
     fn line(&mut self, value: &Value) {
-        // The parent notices a file that ends early.
+        // Ignore errors, because the parent notices a truncated file.
         let _ = writeln!(self.file, "{value}").and_then(|()| self.file.flush());
     }
 
@@ -127,7 +130,8 @@ impl Recorder {
         self.line(&json!({ "end": name, "result": result, "text": text }));
     }
 
-    /// A name that `--check` does not select, for the message if nothing was selected.
+    /// Records the name of a check that `--check` does not select, for the message if no check is
+    /// selected.
     pub fn left_out(&mut self, name: &str) {
         self.line(&json!({ "left out": name }));
     }
@@ -139,13 +143,13 @@ impl Recorder {
         }
     }
 
-    /// One cell of the matrix of ops and dtypes.
+    /// Writes one cell of the matrix of ops and dtypes.
     pub fn cell(&mut self, cell: &Cell) {
         self.line(&json!({ "cell": cell.family, "code": cell.code, "dtype": cell.dtype,
             "need": cell.need, "plain": cell.plain, "strided": cell.strided, "ulp": cell.ulp }));
     }
 
-    /// The group is through.
+    /// Records that the group is complete.
     pub fn done(&mut self) {
         self.line(&json!({ "done": true }));
     }
@@ -158,7 +162,7 @@ pub struct Cell {
     /// The code within the family, or empty.
     pub code: String,
     pub dtype: String,
-    /// The grade that asks for it: `basic`, `complete` or `optional`.
+    /// The grade that requires the op: `basic`, `complete` or `optional`.
     pub need: &'static str,
     /// For contiguous inputs: `native`, `refused` or `wrong`.
     pub plain: &'static str,

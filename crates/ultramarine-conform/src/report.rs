@@ -8,16 +8,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use ultramarine_abi::schema;
 
-/// Failures that are printed for each group, unless all are asked for.
+/// The most failures that are printed for each group, unless all are requested.
 const SHOWN: usize = 5;
 
-/// The grade, and what is missing for the next.
+/// The grade, and the ops that are missing for the next one.
 pub struct Verdict {
-    /// The best grade that is reached; none if something is wrong.
+    /// The best grade that the backend reaches; `None` if a check failed.
     pub grade: Option<Grade>,
-    /// The grade of its native operations, whatever else is wrong.
+    /// The grade of the backend's native operations, even if checks failed.
     native: Option<Grade>,
-    /// Ops that keep the backend from the next grade.
+    /// Ops that are missing for the next grade.
     pub missing: Vec<Missing>,
 }
 
@@ -44,7 +44,7 @@ pub enum Outcome {
     Breaks,
     /// The contract is kept below the demanded grade.
     BelowGrade,
-    /// No check failed, and some were not run: their group took longer than the time limit.
+    /// No check failed, but some were not run because their group exceeded the time limit.
     Unfinished,
 }
 
@@ -97,12 +97,13 @@ pub fn verdict(findings: &Findings) -> Verdict {
     } else {
         (Some(Grade::Complete), Vec::new())
     };
-    // Operations are missing from a backend with a mistake, too.
+    // Missing operations are also listed for a backend with failed checks.
     let whole = !findings.failed() && !findings.slow();
     Verdict { grade: native.filter(|_| whole), native, missing }
 }
 
-/// Lines that name all missing operations: a family with the dtypes that lack the same codes.
+/// Returns lines that name all missing operations. Each has a family, and the dtypes that lack the
+/// same codes.
 fn missing_lines(missing: &[Missing]) -> Vec<String> {
     // In the order of the kit: family, dtype, codes.
     let mut lacks: Vec<(&str, &str, Vec<&str>)> = Vec::new();
@@ -206,14 +207,14 @@ fn again(options: &Options, check: &Check) -> String {
     let name = check.name.strip_prefix(&check.group).unwrap_or_default();
     match check.group.as_str() {
         LOAD => {}
-        // Found by what several groups say.
+        // This check uses the findings of several groups.
         "file" if name == "/note agrees with abi_info" => {
             ["--group", "file", "--group", "abi"].iter().for_each(|w| word(w));
         }
         "abi" if name.starts_with("/arithmetic of") => {}
         group => {
             ["--group", group].iter().for_each(|w| word(w));
-            // These are the kit's own words of a process, and no checks.
+            // These names are the kit's own for events of a process, and not names of checks.
             let of_process = ["/exit", "/start", "/rest", "/between checks"].contains(&name);
             if !of_process {
                 ["--check", &check.name].iter().for_each(|w| word(w));
@@ -233,14 +234,15 @@ fn again(options: &Options, check: &Check) -> String {
     words.join(" ")
 }
 
-/// The command by which the user called the kit; another program that calls it says its own.
+/// Returns the command by which the user called the kit. If another program calls the kit, it
+/// passes its own command.
 fn program() -> String {
     let given = std::env::var("ULTRAMARINE_CONFORM_COMMAND").ok().filter(|c| !c.is_empty());
     let own = || std::env::args().next().map(|path| quoted(&path));
     given.or_else(own).unwrap_or_else(|| "ultramarine-conform".into())
 }
 
-/// A word for a shell.
+/// Quotes a word for a shell.
 fn quoted(text: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "-_./=:+,@%".contains(c);
     if !text.is_empty() && text.chars().all(plain) {
@@ -249,10 +251,10 @@ fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 
-/// Names that are shown where none was selected.
+/// The most names that are suggested if no check is selected.
 const NEAR: usize = 5;
 
-/// The text for a `--check` that selects nothing, with names that are like it.
+/// Returns the message for a `--check` that selects no check, with similar names.
 pub fn nothing_selected(options: &Options, names: &[String]) -> String {
     let asked = options.check.as_deref().unwrap_or_default();
     let parts = |text: &str| -> BTreeSet<[char; 3]> {
@@ -398,7 +400,7 @@ fn checks_fail(n: usize) -> String {
     if n == 1 { "1 check fails".to_owned() } else { format!("{n} checks fail") }
 }
 
-/// The verdict where groups took too long and nothing failed.
+/// Returns the verdict if some groups took too long and no check failed.
 fn unfinished(findings: &Findings) -> String {
     let slow: BTreeSet<&str> =
         findings.checks.iter().filter(|c| c.result == "slow").map(|c| c.group.as_str()).collect();

@@ -1,4 +1,4 @@
-//! The codes of the schema, and their dtypes, that a device is asked for.
+//! The codes and dtypes of the schema that hosts request from a device.
 
 use crate::dtype::{DType, Kind};
 use ultramarine_abi::schema::{self, OpId, binary, op, reduce, scatter, unary};
@@ -20,7 +20,7 @@ fn class(dtype: DType) -> u8 {
     }
 }
 
-/// True if hosts ask for the function in this dtype; the schema defines it for more.
+/// Returns true if hosts request the function in this dtype. The schema defines it for more dtypes.
 fn unary_takes(code: u32, dtype: DType) -> bool {
     let classes = match code {
         unary::ABS => I | F | C,
@@ -51,8 +51,8 @@ fn binary_takes(code: u32, dtype: DType) -> bool {
     classes & class(dtype) != 0
 }
 
-/// As [`unary_takes`]. Sums and products of integers are wanted in 32 and 64 bits only:
-/// hosts widen the narrow ones.
+/// As [`unary_takes`]. Sums and products of integers are requested in 32 and 64 bits only, because
+/// hosts widen narrower integers.
 fn reduce_takes(code: u32, dtype: DType) -> bool {
     match code {
         reduce::ALL | reduce::ANY => dtype == DType::BOOL,
@@ -121,8 +121,8 @@ pub fn ulps(family: OpId, code: Option<u32>) -> f64 {
     }
 }
 
-/// The grade for which an op counts: `basic`, `complete`, or `optional`. What hosts never
-/// ask for, such as the absolute value of a bool, is optional.
+/// Returns the grade for which an op counts: `basic`, `complete`, or `optional`. Ops that hosts
+/// never request, such as the absolute value of a bool, are optional.
 pub fn need(family: OpId, code: Option<u32>, dtype: DType, arithmetic: u32) -> &'static str {
     let asked = match (family, code) {
         (op::UNARY, Some(code)) => unary_takes(code, dtype),

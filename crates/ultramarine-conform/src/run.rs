@@ -1,4 +1,4 @@
-//! One op with its tensors, from the request to the values that came out.
+//! Running one op: from the request with its tensors to the resulting values.
 
 use crate::device::{Buffer, Device, Handle, Prepared, desc, empty_command};
 use crate::dtype::Num;
@@ -18,10 +18,10 @@ pub struct Request {
     pub attributes: Vec<u64>,
     pub inputs: Vec<Placed>,
     pub output: Placed,
-    /// Outputs behind the first.
+    /// All outputs except the first.
     pub more: Vec<Placed>,
     pub scalars: Vec<[u64; 2]>,
-    /// The output takes over the buffer of this input, which has the same layout.
+    /// The input whose buffer the output takes over. It has the same layout as the output.
     pub donated: Option<usize>,
 }
 
@@ -81,7 +81,7 @@ pub fn tensor(device: &Device<'_>, placed: &Placed, buffer: Buffer) -> Tensor {
     }
 }
 
-/// Buffers that are freed at the end, whatever happens before.
+/// Buffers that are freed when this is dropped, also after a failure.
 pub struct Buffers<'a> {
     device: &'a Device<'a>,
     all: Vec<Buffer>,
@@ -98,7 +98,7 @@ impl<'a> Buffers<'a> {
         Ok(buffer)
     }
 
-    /// A buffer that holds an array's bytes.
+    /// Makes a buffer with an array's bytes.
     pub fn upload(&mut self, stream: Handle, placed: &Placed) -> Result<Buffer, Failure> {
         let buffer = self.alloc(placed.bytes.len() as u64)?;
         self.device.write(stream, buffer, 0, &placed.bytes)?;
@@ -171,8 +171,8 @@ pub fn submit_in_place(
     submit_into(device, stream, plan, request, true)
 }
 
-/// A command that runs a plan on a request's tensors, without memory to work in. It points to the tensors and to the request's
-/// scalars.
+/// Makes a command that runs a plan on a request's tensors, without a workspace. It points to the
+/// tensors and to the request's scalars.
 pub fn bare_command(
     plan: Handle,
     request: &Request,
@@ -189,7 +189,7 @@ pub fn bare_command(
     }
 }
 
-/// As [`bare_command`], with memory of `buffers` to work in.
+/// Like [`bare_command`], with a workspace from `buffers`.
 pub fn command(
     buffers: &mut Buffers<'_>,
     plan: Handle,
@@ -236,7 +236,7 @@ fn submit_into(
     let command = command(&mut buffers, plan, request, (&inputs, &outputs))?;
     note_named(|| format!("submit, {}", request.describe()));
     let submitted = device.submit(stream, &[command]);
-    // Also after a failure: something may be running.
+    // Wait even after a failure, because work may still be running.
     let finished = device.synchronize(stream);
     submitted.map_err(|f| format!("a plan was made, but {f}"))?;
     finished?;

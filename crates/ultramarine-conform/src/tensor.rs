@@ -1,4 +1,4 @@
-//! Arrays of the kit, and how they are laid out in memory.
+//! The kit's arrays, and their layout in memory.
 
 use crate::dtype::{DType, Num};
 use ultramarine_abi::{dlpack::element_range, layout};
@@ -12,7 +12,8 @@ pub struct Array {
 }
 
 impl Array {
-    /// Values, repeated or cut to fill the shape, each converted to the dtype.
+    /// Makes an array from values, which are repeated or cut to fill the shape and converted to the
+    /// dtype.
     pub fn cycle(dtype: DType, shape: &[i64], values: &[Num]) -> Self {
         let size = size(shape);
         let values = values.iter().cycle().take(size).map(|v| dtype.value(*v)).collect();
@@ -64,12 +65,12 @@ pub enum Layout {
     Gaps,
     /// All axes run backwards.
     Negative,
-    /// The first axis has stride 0: its values are those of index 0.
+    /// The first axis has stride 0, so all its values are those of index 0.
     Broadcast,
 }
 
 impl Layout {
-    /// Those that are not row-major without gaps.
+    /// The layouts that are not row-major without gaps.
     pub const STRIDED: [Layout; 4] =
         [Layout::Transposed, Layout::Gaps, Layout::Negative, Layout::Broadcast];
 
@@ -85,7 +86,7 @@ impl Layout {
         }
     }
 
-    /// The contract's class.
+    /// Returns the contract's layout class.
     pub fn class(self) -> u32 {
         match self {
             Layout::Contiguous | Layout::Offset => layout::CONTIGUOUS,
@@ -117,7 +118,7 @@ pub struct Placed {
     pub class: u32,
 }
 
-/// Bytes between and around the elements: what a backend must not depend on, nor change.
+/// The byte between and around the elements. A backend must neither depend on it nor change it.
 pub const FILLER: u8 = 0xA5;
 
 impl Placed {
@@ -182,7 +183,7 @@ impl Placed {
         placed
     }
 
-    /// An output: filler in it and around it.
+    /// Makes an output that is filled with filler, with filler around it.
     pub fn output(dtype: DType, shape: &[i64], layout: Layout) -> Self {
         let mut zeros = Array { dtype, shape: shape.to_vec(), values: Vec::new() };
         zeros.values = vec![dtype.value(Num::Int(0)); size(shape)];

@@ -3,7 +3,7 @@
 use crate::dtype::{DType, Kind, Num};
 use ultramarine_abi::schema::unary;
 
-/// A generator of numbers that look random and are the same in every run.
+/// A deterministic pseudorandom generator.
 pub struct Rng(u64);
 
 impl Rng {
@@ -19,7 +19,7 @@ impl Rng {
         z ^ (z >> 31)
     }
 
-    /// In [0, 1).
+    /// Returns a number in [0, 1).
     pub fn unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 * 2f64.powi(-53)
     }
@@ -29,7 +29,7 @@ impl Rng {
     }
 }
 
-/// Values at which functions go wrong.
+/// Returns values at which implementations are often wrong.
 pub fn edges(dtype: DType, subnormals: bool) -> Vec<Num> {
     match dtype.kind() {
         Kind::Bool => vec![Num::Int(0), Num::Int(1)],
@@ -89,8 +89,8 @@ pub fn edges(dtype: DType, subnormals: bool) -> Vec<Num> {
     }
 }
 
-/// `n` ordinary numbers; small ones for integers, so that sums and products are of all
-/// sizes.
+/// Returns `n` ordinary numbers. For integers they are small, so that sums and products of many
+/// magnitudes occur.
 pub fn ordinary(dtype: DType, n: usize, rng: &mut Rng) -> Vec<Num> {
     (0..n)
         .map(|i| {
@@ -127,12 +127,12 @@ pub fn unary_operands(code: u32, dtype: DType, subnormals: bool, rng: &mut Rng) 
         };
         all.extend((0..80).map(|_| Num::Real(dtype.round(rng.between(low, high)))));
         if code == unary::ERFINV || code == unary::ARCTANH {
-            // Near the poles the functions are as ill-conditioned as they can be.
+            // Avoid numbers near the poles, where the functions are extremely ill-conditioned.
             all.retain(|x| x.real().abs() <= 0.999 || x.real().abs() >= 1.0);
         }
     }
     if dtype.is_complex() {
-        // The contract leaves branch points and poles open.
+        // Avoid branch points and poles, which the contract leaves open.
         all.retain(|z| {
             let z = z.complex();
             z.im.abs() > 0.05 && z.re.abs() > 0.05
@@ -141,7 +141,8 @@ pub fn unary_operands(code: u32, dtype: DType, subnormals: bool, rng: &mut Rng) 
     all
 }
 
-/// Numbers for sums: both signs, no overflow; for products: near one.
+/// Returns numbers for reductions. For sums, they have both signs and do not overflow. For
+/// products, they are near one.
 pub fn terms(dtype: DType, n: usize, product: bool, rng: &mut Rng) -> Vec<Num> {
     if !(product && (dtype.is_float() || dtype.is_complex())) {
         return ordinary(dtype, n, rng);

@@ -17,7 +17,7 @@ const FINITE: [f64; 2] = [1.0, 2.5];
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Part {
     value: f64,
-    /// Either sign is right.
+    /// True if either sign of the result is right.
     any_sign: bool,
 }
 
@@ -63,18 +63,18 @@ impl Row {
         Row { z, re: self.re.scaled(sign), im: self.im.scaled(sign) }
     }
 
-    /// The row of z -> f(iz), from that of f.
+    /// Returns the row of z -> f(iz), derived from that of f.
     fn turned(self) -> Row {
         Row { z: (self.z.1, -self.z.0), ..self }
     }
 
-    /// The row of z -> -i f(iz), from that of f.
+    /// Returns the row of z -> -i f(iz), derived from that of f.
     fn turned_back(self) -> Row {
         Row { re: self.im, im: self.re.scaled(-1.0), ..self.turned() }
     }
 }
 
-/// The rows of a function; none of one without special values.
+/// Returns the rows of a function; none if the function has no special values.
 fn rows(code: u32) -> Vec<Row> {
     let of = |name: &str| section(name).into_iter();
     match code {
@@ -89,7 +89,7 @@ fn rows(code: u32) -> Vec<Row> {
     }
 }
 
-/// The row of a logarithm, from that of the natural one.
+/// Returns the row of a logarithm, derived from that of the natural logarithm.
 fn logarithm(row: Row, base: f64) -> Row {
     Row { re: row.re.scaled(1.0 / base), im: row.im.scaled(1.0 / base), ..row }
 }

@@ -95,7 +95,7 @@ const CASES: [(&str, Shapes, Convolution); 15] = [
 /// Cases of CONVOLVE or of one of its gradients.
 pub fn of(id: OpId, scope: &Scope) -> Vec<OpUnderTest> {
     let rng = &mut Rng::new(20);
-    // The places of the operands and of the result among input, weight and output.
+    // The positions of the operands and of the result among input, weight and output.
     let places = match id {
         op::CONVOLVE_INPUT => [1, 2, 0],
         op::CONVOLVE_WEIGHT => [0, 2, 1],
@@ -106,7 +106,7 @@ pub fn of(id: OpId, scope: &Scope) -> Vec<OpUnderTest> {
         let mut cases = Vec::new();
         for (i, (what, shapes, how)) in CASES.into_iter().enumerate() {
             for layout in scope.layouts(i) {
-                // Only a batch is worth broadcasting.
+                // Broadcasting is only tested along a batch axis.
                 if layout == Layout::Broadcast && shapes[0][0] == 1 {
                     continue;
                 }

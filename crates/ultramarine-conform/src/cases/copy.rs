@@ -46,7 +46,7 @@ pub fn copy(scope: &Scope) -> Vec<OpUnderTest> {
     ops
 }
 
-/// Moving is asked of what is stored, converting of what is computed with.
+/// Copies are required for all stored dtypes, conversions for the dtypes with arithmetic.
 fn copy_need(scope: &Scope, from: DType, to: DType) -> &'static str {
     let computed = [from, to].iter().all(|d| d.in_mask(scope.arithmetic));
     match () {

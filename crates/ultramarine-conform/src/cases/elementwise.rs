@@ -58,7 +58,7 @@ fn unary_expected(code: u32, dtype: DType, values: &[Num]) -> Vec<Expected> {
     values
         .iter()
         .map(|x| match reference::unary(code, dtype, *x) {
-            // The argument's own rounding is magnified where a function oscillates.
+            // Where a function oscillates, it magnifies the argument's own rounding error.
             _ if is_wild(code, x.real(), dtype) => Expected::ANY,
             Some(value) => {
                 let at = value.complex().norm();
@@ -74,7 +74,8 @@ fn unary_expected(code: u32, dtype: DType, values: &[Num]) -> Vec<Expected> {
         .collect()
 }
 
-/// Trigonometric functions of numbers beyond what all libraries reduce exactly.
+/// Returns true for arguments of trigonometric functions that are larger than those which all
+/// libraries reduce exactly.
 fn is_wild(code: u32, x: f64, dtype: DType) -> bool {
     let oscillates = matches!(code, unary::SIN | unary::COS | unary::TAN);
     oscillates && dtype.is_float() && x.is_finite() && x.abs() > 1e5
@@ -107,7 +108,7 @@ fn binary(scope: &Scope) -> Vec<OpUnderTest> {
             for (layout, shape) in placements(scope, n + code as usize, first.len(), wide) {
                 let a = Array::cycle(dtype, &shape, &first);
                 let b = Array::cycle(dtype, &shape, &second);
-                // One of the two lies as named; the other is plain.
+                // One of the two operands has the named layout; the other one is contiguous.
                 let other = if layout == Layout::Broadcast { Layout::Contiguous } else { layout };
                 cases.push(case(
                     case_name(&shape, layout),
@@ -138,7 +139,8 @@ fn binary_expected(code: u32, dtype: DType, first: &[Num], second: &[Num]) -> Ve
             }
             let norms = [x.complex().norm(), y.complex().norm(), value.complex().norm()];
             let at = match code {
-                // Both parts of a complex sum or product carry the error of the whole.
+                // The error of each part of a complex sum or product is relative to the magnitude
+                // of the whole number.
                 binary::MULTIPLY if dtype.is_complex() => norms[0] * norms[1],
                 binary::LOGADDEXP => norms.into_iter().fold(1.0, f64::max),
                 binary::REMAINDER => norms[1].max(norms[2]),
@@ -147,7 +149,7 @@ fn binary_expected(code: u32, dtype: DType, first: &[Num], second: &[Num]) -> Ve
             if dtype.is_complex() && !value.complex().is_finite() {
                 return Expected::ANY;
             }
-            // A quotient near a whole number may be rounded to either side.
+            // If the quotient is near a whole number, rounding to either side is right.
             if code == binary::FLOOR_DIVIDE && dtype.is_float() {
                 return quotient(dtype, x.real(), y.real(), value);
             }
@@ -160,8 +162,8 @@ fn binary_expected(code: u32, dtype: DType, first: &[Num], second: &[Num]) -> Ve
         .collect()
 }
 
-/// A floor of a quotient: beyond the numbers that have fractions it is the quotient, with
-/// its error.
+/// The expected floor of a quotient. For numbers too large to have fractions it is the quotient,
+/// with the quotient's error.
 fn quotient(dtype: DType, x: f64, y: f64, value: Num) -> Expected {
     let exact = x / y;
     let margin = 2.5 * dtype.ulp(exact);

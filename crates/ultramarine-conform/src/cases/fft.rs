@@ -8,8 +8,8 @@ use crate::tensor::{Array, Layout};
 use crate::values::{Rng, ordinary};
 use ultramarine_abi::schema::{FftAttrs, fft, op};
 
-/// Shapes, of which the axis of size 0 is that of the transform, and its lengths: powers of two, small
-/// primes, large ones, products.
+/// Shapes, and transform lengths. The axis of size 0 in a shape is the axis of the transform. The
+/// lengths are powers of two, small primes, large primes and products.
 const SHAPES: [(&[i64], &[i64]); 4] = [
     (&[0], &[1, 2, 3, 8, 97, 1024]),
     (&[3, 0], &[1, 4, 5, 30, 64]),

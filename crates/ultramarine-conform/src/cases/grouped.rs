@@ -1,4 +1,4 @@
-//! GATHER_MATMUL and SEGMENTED_MATMUL, and how items of a product choose their matrices.
+//! GATHER_MATMUL and SEGMENTED_MATMUL, and the choice of matrices for each item of a product.
 
 use super::{Case, OpUnderTest, Scope, case, none, numbers};
 use crate::device::words;
@@ -8,7 +8,8 @@ use crate::tensor::{Array, Layout};
 use crate::values::{Rng, ordinary};
 use ultramarine_abi::schema::{GatherMatmulAttrs, op};
 
-/// Matrices of the first and of the second factor that items take; their own where there are none.
+/// For each item, the matrices of the first and of the second factor. If a list is empty, each item
+/// has its own matrix.
 pub(super) type Indices = [Vec<i64>; 2];
 
 /// Rows of the first factor, matrices of both, and their indices.
@@ -17,7 +18,8 @@ type Indexed = (i64, [i64; 2], [&'static [i64]; 2]);
 const LEAST: i64 = i32::MIN as i64;
 const MOST: i64 = i32::MAX as i64;
 
-/// Products with indices: none, of one factor, of both; negative, repeated and outside, and more of them than matrices.
+/// Products with indices for none, one or both of the factors. Some indices are negative, repeated
+/// or out of range, and there are more indices than matrices.
 pub(super) const INDEXED: [Indexed; 7] = [
     (2, [3, 3], [&[], &[]]),
     (1, [5, 3], [&[], &[2, 0, -1, 1, 0]]),
@@ -39,7 +41,8 @@ pub(super) fn choices(n: i64, of: i64, sorted: bool) -> Vec<i64> {
     (0..n).map(|i| if sorted { i * of / n } else { i * i * 7 % 31 % of }).collect()
 }
 
-/// Layouts of three operands: the first factor, the second, and what belongs to that.
+/// Returns layouts of three operands: the first factor, the second factor, and the operand that
+/// belongs to the second.
 pub(super) fn grouped_layouts(scope: &Scope, n: usize) -> Vec<[Layout; 3]> {
     let plain = Layout::Contiguous;
     let mut all = Vec::new();
@@ -59,7 +62,7 @@ pub(super) fn grouped_layouts(scope: &Scope, n: usize) -> Vec<[Layout; 3]> {
     all
 }
 
-/// Adds index arrays, those that are there, to the inputs of a product. The number of items.
+/// Adds the index arrays that are present to the inputs of a product. Returns the number of items.
 pub(super) fn add_indices(
     inputs: &mut Vec<(Array, Layout)>,
     indices: &Indices,
@@ -96,7 +99,8 @@ pub fn gather_matmul(scope: &Scope) -> Vec<OpUnderTest> {
             let indices = [Vec::new(), Vec::new()];
             cases.push(gather(scope, [3, 64, 17], [3, 3], indices, dtype, layouts, rng));
         }
-        // Many items of one row, and few of many rows, as products of larger tiles take them.
+        // Use many items of one row, and a few items of many rows, for which backends use larger
+        // tiles.
         let swapped = [Layout::Contiguous, Layout::Swapped, Layout::Contiguous];
         for layouts in [[Layout::Contiguous; 3], swapped] {
             for sorted in [false, true] {
@@ -168,7 +172,8 @@ pub fn segmented_matmul(scope: &Scope) -> Vec<OpUnderTest> {
     for dtype in scope.dtypes(op::SEGMENTED_MATMUL, None) {
         let mut cases = Vec::new();
         for (i, (sizes, segments)) in SEGMENTED.into_iter().enumerate() {
-            // Also the layouts of the next one; matrices are no batch that could be broadcast.
+            // Also use the layouts of the next operation. A matrix is not a batch that could be
+            // broadcast.
             let mut layouts = grouped_layouts(scope, 2 * i);
             layouts.extend(grouped_layouts(scope, 2 * i + 3).into_iter().skip(1));
             for layouts in layouts.into_iter().filter(|all| !all.contains(&Layout::Broadcast)) {

@@ -10,7 +10,7 @@ use ultramarine_abi::schema::{
     AxisAttrs, DynamicSliceAttrs, GatherAttrs, OpId, ScatterAttrs, ScatterAxisAttrs, op, scatter,
 };
 
-/// A way to index: source, index shape, indexed axes, shape of a slice.
+/// An indexing pattern: source, index shape, indexed axes, shape of a slice.
 type Plan = (&'static [i64], &'static [i64], &'static [usize], &'static [i64]);
 
 const PLANS: [Plan; 5] = [
@@ -29,8 +29,8 @@ fn axes(of: &[usize]) -> [u8; 32] {
     all
 }
 
-/// Index dtypes that the device stores, in the order of their use: the three that hosts
-/// use most, and for float32 elements all of them.
+/// Returns the index dtypes that the device stores, in the order of importance: the three that
+/// hosts use most, and for float32 elements all of them.
 fn index_dtypes(scope: &Scope, dtype: DType) -> Vec<DType> {
     let usual = vec![DType::I32, DType::U32, DType::I64];
     let known =
@@ -38,15 +38,15 @@ fn index_dtypes(scope: &Scope, dtype: DType) -> Vec<DType> {
     known.into_iter().filter(|d| d.in_mask(scope.storage)).collect()
 }
 
-/// Pairs of a case's number, which is also that of its layout, and an index dtype: each case
-/// once, and as often as there are dtypes.
+/// Returns pairs of a case's number, which is also the number of its layout, and an index dtype.
+/// Each case and each dtype occurs at least once.
 fn with_dtypes(scope: &Scope, dtype: DType, cases: usize) -> Vec<(usize, DType)> {
     let dtypes = index_dtypes(scope, dtype);
     let n = if dtypes.is_empty() { 0 } else { cases.max(dtypes.len()) };
     (0..n).map(|i| (i % cases, dtypes[i % dtypes.len()])).collect()
 }
 
-/// Index arrays of a plan: some negative, some repeated, some outside.
+/// Returns the index arrays of a pattern. Some indices are negative, repeated or out of range.
 fn indices(dtype: DType, plan: &Plan) -> Vec<Array> {
     let signed = dtype.kind() == Kind::Signed;
     let values: &[i64] =
@@ -244,10 +244,10 @@ const WINDOWS: [Window; 7] = [
     (&[5, 4], &[1, 1], &[0, 1], &[-1, 2]),
 ];
 
-/// One window that is large enough for a backend to share among threads.
+/// A window that is large enough for a backend to use several threads.
 const LARGE: Window = (&[3, 700, 120], &[3, 500, 120], &[1], &[100]);
 
-/// The starts of a window: those of unsigned dtypes are never below 0.
+/// Returns the starts of a window. Those of unsigned dtypes are not negative.
 fn starts(dtype: DType, of: &[i64]) -> Array {
     let least = if dtype.kind() == Kind::Signed { i64::MIN } else { 0 };
     let held: Vec<i64> = of.iter().map(|i| *i.max(&least)).collect();

@@ -4,7 +4,7 @@ use super::Scope;
 use crate::dtype::{DType, Num};
 use crate::values::{Rng, edges, ordinary};
 
-/// The first list, and the second for float32.
+/// Returns the first list; for float32 also the second list.
 pub(super) fn with_long<T: Copy>(dtype: DType, all: &[T], long: &[T]) -> Vec<T> {
     let long = if dtype == DType::F32 { long } else { &[] };
     [all, long].concat()

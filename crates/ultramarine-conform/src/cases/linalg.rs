@@ -1,4 +1,4 @@
-//! Decompositions of matrices: operands, and the identities that results must fulfil.
+//! Matrix decompositions: operands, and the identities that results must satisfy.
 
 use super::{Case, Check, OpUnderTest, Scope, case, none};
 use crate::device::words;
@@ -39,7 +39,7 @@ fn real(dtype: DType) -> DType {
     if dtype == DType::C64 { DType::F32 } else { dtype }
 }
 
-/// The op has the attribute; it takes square matrices only.
+/// Returns if the op has the attribute, and if it takes only square matrices.
 fn kind(family: OpId) -> (bool, bool) {
     let triangle = [op::CHOLESKY, op::EIGH, op::EIGVALSH, op::SOLVE_TRIANGULAR].contains(&family);
     (triangle, triangle || matches!(family, op::EIG | op::EIGVALS))
@@ -53,13 +53,13 @@ fn cases(scope: &Scope, family: OpId, dtype: DType) -> Vec<Case> {
         if square && m != n {
             continue;
         }
-        // All, and only the ones that belong to singular values.
+        // With all vectors, and with only those that belong to singular values.
         let variants: &[bool] =
             if triangle || family == op::SVD { &[false, true] } else { &[false] };
         for (variant, layout) in variants.iter().flat_map(|v| {
             scope.layouts(if batch.is_empty() { 0 } else { i }).into_iter().map(|l| (*v, l))
         }) {
-            // Broadcasting makes sense along a batch.
+            // Broadcasting is only tested along a batch.
             if layout == Layout::Broadcast && batch.is_empty() {
                 continue;
             }
@@ -70,7 +70,7 @@ fn cases(scope: &Scope, family: OpId, dtype: DType) -> Vec<Case> {
     cases
 }
 
-/// Matrices: positive definite ones where they have to be, else any.
+/// Returns matrices. They are positive definite if the op requires it.
 fn operand(family: OpId, dtype: DType, (m, n): (i64, i64), batch: &[i64], rng: &mut Rng) -> Array {
     let count = batch.iter().product::<i64>() * m * n;
     let mut a =
@@ -78,7 +78,7 @@ fn operand(family: OpId, dtype: DType, (m, n): (i64, i64), batch: &[i64], rng: &
     if !matches!(family, op::CHOLESKY | op::SOLVE_TRIANGULAR) {
         return a;
     }
-    // More on the diagonal than in the rest of the row, whichever triangle counts.
+    // Make the diagonal dominant, whichever triangle is used.
     for matrix in a.values.chunks_exact_mut((m * n) as usize) {
         let largest = matrix.iter().map(|v| v.complex().norm()).fold(1.0, f64::max);
         for i in 0..n as usize {

@@ -22,7 +22,8 @@ pub fn of(op: OpId, scope: &Scope) -> Option<Vec<OpUnderTest>> {
 /// MATMUL.
 fn matmul(scope: &Scope) -> Vec<OpUnderTest> {
     let rng = &mut Rng::new(9);
-    // m, k, n, batch. A matrix and a vector may have a kernel of their own, with rows read in whole words.
+    // m, k, n, batch. Backends may have a separate kernel for a matrix and a vector, which reads
+    // rows in whole words.
     let sizes: [(i64, i64, i64, &[i64]); 10] = [
         (3, 5, 4, &[]),
         (1, 64, 1, &[]),
@@ -39,7 +40,7 @@ fn matmul(scope: &Scope) -> Vec<OpUnderTest> {
         let mut cases = Vec::new();
         for (i, (m, k, n, batch)) in sizes.into_iter().enumerate() {
             for layout in scope.layouts(if i == 5 { 2 } else { i }) {
-                // Broadcasting makes sense along a batch.
+                // Broadcasting is only tested along a batch.
                 if layout == Layout::Broadcast && batch.is_empty() {
                     continue;
                 }

@@ -29,10 +29,12 @@ use crate::tensor::{Array, Layout, Placed};
 use ultramarine_abi::precision;
 use ultramarine_abi::schema::{Family, NoAttrs, OpId, OpSchema};
 
-/// Checks the outputs for the given inputs. Returns the largest error in units of the last place, or what is wrong.
+/// Checks the outputs for the given inputs. Returns the largest error in units of the last place,
+/// or a description of what is wrong.
 pub type Check = Box<dyn Fn(&[Array], &[Array]) -> Result<f64, String>>;
 
-/// The cases of an operation, for each dtype, from the module of its family; `None` if that has no cases of it.
+/// Returns the cases of an operation for each dtype, from the module of its family; `None` if the
+/// module has none.
 pub fn of(op: &OpSchema, scope: &Scope) -> Option<Vec<OpUnderTest>> {
     match op.family {
         Family::Copy => Some(copy::copy(scope)),
@@ -57,17 +59,18 @@ pub fn of(op: &OpSchema, scope: &Scope) -> Option<Vec<OpUnderTest>> {
 /// A case: one request with its operands, and the expected result. [`crate::run`] runs it,
 /// [`crate::compare`] compares.
 pub struct Case {
-    /// Its shapes and layouts.
+    /// The shapes and layouts of the case.
     pub what: String,
     pub request: Request,
     pub expected: Vec<Expected>,
-    /// Instead of `expected`, where results are not unique.
+    /// A check that replaces `expected` if results are not unique.
     pub check: Option<Check>,
-    /// Values of the inputs, to name the operands of a wrong element.
+    /// Values of the inputs. They are shown with a wrong element.
     pub operands: Vec<Array>,
-    /// The request is one that grades count: contiguous inputs, or at least strided ones.
+    /// True if the request counts for grades: it has contiguous inputs, or at least strided ones.
     pub plain: bool,
-    /// Another run has equal bits, on devices that say so of all operations.
+    /// True if another run has to give bitwise identical results on devices that claim this for all
+    /// operations.
     pub repeats: bool,
 }
 
@@ -75,7 +78,7 @@ pub struct Case {
 /// of its codes.
 pub struct OpUnderTest {
     pub family: OpId,
-    /// The code's name, or what else tells it from others of the family.
+    /// The code's name, or another text that distinguishes the op in its family.
     pub code: String,
     pub dtype: DType,
     /// Grade that needs it.
@@ -97,7 +100,7 @@ impl OpUnderTest {
         OpUnderTest { family, code: name.to_owned(), dtype, need, cases }
     }
 
-    /// An op of float32 in a precision, which a device may refuse.
+    /// Makes an op of float32 with a precision. A device may refuse it.
     pub fn in_precision(family: OpId, name: &str, cases: Vec<Case>) -> Self {
         OpUnderTest { family, code: name.to_owned(), dtype: DType::F32, need: "optional", cases }
     }
@@ -128,8 +131,8 @@ impl Scope {
         all
     }
 
-    /// The layouts for the `n`-th op of a family: contiguous, and one of the others in
-    /// turn; or all.
+    /// Returns the layouts for the `n`-th op of a family: contiguous, and one of the others in
+    /// turn. If `full`, all layouts.
     pub fn layouts(&self, n: usize) -> Vec<Layout> {
         let mut all = vec![Layout::Contiguous];
         if self.full {
@@ -148,7 +151,7 @@ impl Scope {
         all
     }
 
-    /// As [`Scope::layouts`], for operands that are matrices: transposed ones are among the others.
+    /// Like [`Scope::layouts`], for matrix operands: the other layouts include transposed ones.
     pub fn matrix_layouts(&self, n: usize) -> Vec<Layout> {
         let mut all = self.layouts(n / 2);
         if self.full {
@@ -159,7 +162,7 @@ impl Scope {
         all
     }
 
-    /// Epsilon of products of a dtype, if the device shortens the mantissa; else 0.
+    /// Returns the epsilon of products of a dtype if the device shortens the mantissa; otherwise 0.
     pub fn reduced(&self, dtype: DType) -> f64 {
         if dtype == DType::F32 { self.product_epsilon } else { 0.0 }
     }
@@ -246,7 +249,7 @@ pub fn case(
     }
 }
 
-/// The case once more, with the output in the place of its first input.
+/// Makes the same case with the output in the memory of its first input.
 pub fn in_place(case: &Case) -> Case {
     Case {
         what: format!("{} in place", case.what),

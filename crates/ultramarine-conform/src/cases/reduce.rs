@@ -39,7 +39,7 @@ pub fn reduce(scope: &Scope) -> Vec<OpUnderTest> {
                     if matches!(code, reduce::MIN | reduce::MAX) && n % 2 == 1 {
                         values.splice(0..1, edges(dtype, scope.subnormals));
                     }
-                    // So that ALL is sometimes true and ANY sometimes false.
+                    // Change the values so that ALL is sometimes true and ANY is sometimes false.
                     if dtype == DType::BOOL && n % 3 == 0 {
                         values.fill(Num::Int((code == reduce::ALL).into()));
                     }

@@ -49,12 +49,12 @@ fn sort(scope: &Scope, family: OpId) -> Vec<OpUnderTest> {
     dtypes.into_iter().map(under_test).collect()
 }
 
-/// Lanes to partition that are longer than a backend may want to sort: for float32 all, for one dtype of
-/// each other size the last two.
+/// Lanes to partition that are longer than backends may want to sort. float32 uses all of them; one
+/// dtype of each other size uses the last two.
 const LONG_PARTITIONS: [(&[i64], usize); 5] =
     [(&[70_001], 0), (&[6, 5000], 1), (&[20_000, 2], 0), (&[2, 5001, 3], 1), (&[2, 40_000], 1)];
 
-/// Number of [`LONG_PARTITIONS`] for a dtype: the last ones.
+/// Returns how many [`LONG_PARTITIONS`] a dtype uses, counted from the end.
 fn long_partitions(dtype: DType) -> usize {
     match dtype {
         DType::F32 => LONG_PARTITIONS.len(),
@@ -71,7 +71,7 @@ enum Operand {
     Equal,
     /// Many NaN, where the dtype has any.
     Nans,
-    /// Values that share their high digits, in which bits are set.
+    /// Values with the same high digits. Some bits are set in these digits.
     CommonDigits,
     Ascending,
 }

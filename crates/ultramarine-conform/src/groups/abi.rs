@@ -1,4 +1,4 @@
-//! Layout and versions: entry points with structs of other sizes than this contract's.
+//! Layout and versions: calls of the entry points with structs of other sizes than this contract's.
 
 use crate::device::Device;
 use crate::host;
@@ -11,14 +11,15 @@ use ultramarine_abi::{
     device_flag, dlpack::device_type, schema, status,
 };
 
-/// A struct of the contract in a place of another size, with a pattern behind it.
+/// Memory for a struct of the contract with another size, followed by a pattern.
 #[repr(C, align(16))]
 struct Room<const N: usize>([u8; N]);
 
 const PATTERN: u8 = 0x5C;
 
 impl<const N: usize> Room<N> {
-    /// Zeroed up to `size`, which stands in the first word; the pattern follows.
+    /// Makes memory that is zero up to `size`, with `size` in the first word, followed by the
+    /// pattern.
     fn new(size: usize) -> Self {
         let mut bytes = [PATTERN; N];
         bytes[..size].fill(0);
@@ -30,7 +31,7 @@ impl<const N: usize> Room<N> {
         u32::from_ne_bytes([self.0[0], self.0[1], self.0[2], self.0[3]])
     }
 
-    /// Checks that the written bytes are within `size`, and that the struct says so.
+    /// Checks that only bytes within `size` were written, and that the struct says so.
     fn validate(&self, size: usize, what: &str) -> Result<()> {
         if self.0[size..].iter().any(|b| *b != PATTERN) {
             return Err(format!("{what} given {size} bytes wrote behind them"));
@@ -125,8 +126,9 @@ fn info_sizes(entry: &Entry) -> Result {
     PASSED
 }
 
-/// Score is to be cheap, since it may be called in vain: no context, no threads, not even a driver's that it asks for
-/// devices. Such a driver is better asked by init.
+/// The score function must be cheap, because it may be called for a backend that is then not used.
+/// It must create no context and no threads, not even the threads of a driver that it asks for
+/// devices. Such a driver should be asked in init.
 fn score_threads(entry: &Entry) -> Result {
     let before = threads();
     let result = score(entry, None);
@@ -136,7 +138,8 @@ fn score_threads(entry: &Entry) -> Result {
     }
 }
 
-/// `room`: capacity, and bytes that each element is longer than this contract's.
+/// `room` is the capacity for devices, and the number of bytes by which each element is longer than
+/// this contract's.
 fn score(entry: &Entry, room: Option<(u32, usize)>) -> Result {
     let Some(ask) = entry.score else { return skip("no score function") };
     let (capacity, longer) = room.unwrap_or((0, 0));
@@ -177,7 +180,7 @@ fn score(entry: &Entry, room: Option<(u32, usize)>) -> Result {
     PASSED
 }
 
-/// Threads of this process, where the system tells.
+/// Returns the number of threads of this process, if the system reports it.
 fn threads() -> usize {
     std::fs::read_dir("/proc/self/task").map_or(0, Iterator::count)
 }
@@ -261,7 +264,7 @@ fn table(backend: &Backend) -> Result {
     PASSED
 }
 
-/// The functions that the contract demands.
+/// Checks the functions that the contract requires.
 pub fn functions(backend: &Backend) -> Result {
     let t = &backend.table;
     let mut missing = Vec::new();

@@ -1,4 +1,4 @@
-//! Dtypes of `dtypes_accumulate`: sums of long rows are as near as a wider type makes them.
+//! Dtypes in `dtypes_accumulate`: sums of long rows are as accurate as in a wider type.
 
 use crate::device::{Device, words};
 use crate::dtype::{DType, Num};
@@ -8,11 +8,11 @@ use crate::tensor::{Array, Layout, Placed};
 use crate::values::Rng;
 use ultramarine_abi::schema::{ReduceAttrs, op, reduce};
 
-/// Terms of a sum. That of halves is within the range of float16.
+/// Number of terms of a sum. For 16-bit floats, the sum stays within the range of float16.
 const TERMS: usize = 100_003;
 const TERMS_OF_HALVES: usize = 4097;
 
-/// A check for each dtype that the device claims.
+/// Runs a check for each dtype that the device claims.
 pub fn run(recorder: &mut Recorder, device: &Device<'_>) {
     for dtype in DType::all().filter(|d| d.in_mask(device.info.dtypes_accumulate)) {
         let name = format!("abi/accumulation of {}", dtype.name());
@@ -20,7 +20,8 @@ pub fn run(recorder: &mut Recorder, device: &Device<'_>) {
     }
 }
 
-/// Terms of one sign: an accumulator of the dtype itself loses the last bits of each.
+/// Sums terms of one sign. If the accumulator has the dtype itself, it loses the last bits of each
+/// term.
 fn sum(device: &Device<'_>, dtype: DType) -> Result {
     if !dtype.is_float() || dtype.bits() > 32 {
         return skip("the kit has no wider type to compare with");

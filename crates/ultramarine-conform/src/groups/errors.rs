@@ -1,5 +1,5 @@
-//! Error paths: what a host may ask by mistake, or from another version, is refused with
-//! a status, not with a crash.
+//! Error paths: requests that a host may make by mistake, or from another version, are refused with
+//! a status and do not crash.
 
 use super::with_device;
 use crate::device::{Device, Handle, desc, words};
@@ -32,7 +32,7 @@ pub fn run(recorder: &mut Recorder, options: &Options, _source: &Source) {
         recorder.check("errors/attributes with an unknown tail", || tail(device, 1));
         recorder.check("errors/attributes with a tail of zeros", || tail(device, 0));
         recorder.check("errors/attributes that are too short", || {
-            // Refused, or read as if zeros followed: both are in the contract's words.
+            // The request is refused, or read as if zeros followed: the contract allows both.
             PlanRequest { attributes: Some(vec![4]), ..PlanRequest::of(op::UNARY) }.code(device);
             PASSED
         });
@@ -70,8 +70,8 @@ pub fn run(recorder: &mut Recorder, options: &Options, _source: &Source) {
     });
 }
 
-/// A request for a plan that is wrong in one place: float32, rank 1, contiguous but for
-/// what is changed.
+/// A request for a plan with one mistake. Apart from that, its tensors have float32, rank 1 and
+/// contiguous layout.
 struct PlanRequest {
     op: u32,
     revision: u32,
@@ -109,7 +109,7 @@ impl PlanRequest {
         device.prepare_raw(self.op, self.revision, attributes, &inputs, &[desc(self.output)])
     }
 
-    /// The request in words, with what is unusual in it.
+    /// Describes the request and what is unusual in it.
     fn describe(&self) -> String {
         let op = schema::find(self.op).map_or("operation", |row| row.name);
         let id =
@@ -141,7 +141,7 @@ impl PlanRequest {
     }
 }
 
-/// Expects UNSUPPORTED, for what a later version may ask.
+/// Expects UNSUPPORTED, for requests that a later version may make.
 fn refused(device: &Device<'_>, request: &PlanRequest) -> Result {
     match request.code(device) {
         status::UNSUPPORTED => PASSED,
@@ -149,7 +149,8 @@ fn refused(device: &Device<'_>, request: &PlanRequest) -> Result {
     }
 }
 
-/// The text of a wrong answer: the request, the status, and how such requests are refused.
+/// Returns the message for a wrong answer: the request, the status, and how such requests are to be
+/// refused.
 fn wrong(request: &PlanRequest, code: Status, expected: &str) -> String {
     let known = schema::find(request.op);
     let remedy = match known {
@@ -167,7 +168,7 @@ fn wrong(request: &PlanRequest, code: Status, expected: &str) -> String {
     format!("{what} returned {code}, expected {expected}{remedy}")
 }
 
-/// Expects an error, for what no version may ask.
+/// Expects an error, for requests that no version may make.
 fn not_ok(device: &Device<'_>, request: &PlanRequest) -> Result {
     match request.code(device) {
         status::UNSUPPORTED | status::INVALID | status::ERROR => PASSED,
@@ -266,7 +267,7 @@ fn unknown_dtypes(device: &Device<'_>) -> Result {
     PASSED
 }
 
-/// Rank 32 exists; whether it is supported is the backend's word.
+/// The contract allows rank 32, but the backend decides if it supports this rank.
 fn largest_rank(device: &Device<'_>) -> Result {
     let code = PlanRequest { ndim: 32, ..PlanRequest::of(op::UNARY) }.code(device);
     match code {

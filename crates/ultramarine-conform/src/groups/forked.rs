@@ -1,4 +1,4 @@
-//! A forked child of the process that has the device.
+//! Checks in a forked child of the process that opened the device.
 
 use crate::device::Device;
 use crate::record::{Result, skip};
@@ -7,13 +7,13 @@ use crate::{plugin::status_name, record::PASSED};
 #[cfg(unix)]
 use ultramarine_abi::status;
 
-/// In a forked child a device of its own memory refuses calls, and frees do no harm.
+/// In a forked child, a device with its own memory refuses calls, and frees do no harm.
 #[cfg(unix)]
 pub fn check(device: &Device<'_>) -> Result {
     const ALLOWED: i32 = 99;
     let buffer = device.alloc(1000)?;
-    // SAFETY: the child makes two calls of the backend, which the contract lets it make,
-    // and ends without running anything of the parent's.
+    // SAFETY: the child makes two calls of the backend, which the contract allows, and ends without
+    // running any of the parent's code.
     let child = unsafe { libc::fork() };
     if child < 0 {
         return skip("this system forks no process");

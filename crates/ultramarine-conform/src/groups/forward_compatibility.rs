@@ -1,5 +1,5 @@
-//! Structs of a later version: longer descriptions, tensors and commands, which a backend
-//! of this version steps over by their sizes.
+//! Structs of a later version: a backend of this version has to skip longer descriptions, tensors
+//! and commands by their sizes.
 
 use crate::device::{Device, Handle, desc, words};
 use crate::dtype::{DType, Num};
@@ -26,7 +26,7 @@ impl<T> Longer<T> {
     }
 }
 
-/// A difference of float32, asked for with longer structs throughout.
+/// Computes a difference of float32, with longer structs in all calls.
 pub fn structs(device: &Device<'_>) -> Result {
     let Some(plan) = plan(device)? else { return skip("no native difference of float32") };
     let result = difference(device, plan);

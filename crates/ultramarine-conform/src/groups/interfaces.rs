@@ -1,4 +1,4 @@
-//! Optional interfaces: sane tables, and what they promise.
+//! Optional interfaces: valid tables, and the behaviour that they promise.
 
 use super::with_device;
 use crate::device::Device;
@@ -40,7 +40,7 @@ pub fn run(recorder: &mut Recorder, options: &Options, _source: &Source) {
     });
 }
 
-/// The interface, or the end of the check: it is not offered.
+/// Returns the interface, or ends the check if the backend does not offer it.
 macro_rules! offered {
     ($device:expr, $t:ty, $id:expr) => {
         // SAFETY: the callers name the id's own struct.
@@ -76,7 +76,7 @@ fn read(device: &Device<'_>, i: &StatisticsInterface) -> Result<MemoryStatistics
     read_up_to(device, i, size_of::<MemoryStatistics>() as u32)
 }
 
-/// Reads counts up to a size. Those beyond it stay as they were: all bits set.
+/// Reads counts up to a size. Those beyond the size are unchanged: all bits set.
 fn read_up_to(device: &Device<'_>, i: &StatisticsInterface, size: u32) -> Result<MemoryStatistics> {
     let read = i.read.ok_or("no function read")?;
     let untouched = u64::MAX;
@@ -191,7 +191,7 @@ type Compile = unsafe extern "C" fn(
 ) -> ultramarine_abi::Status;
 type Release = unsafe extern "C" fn(*mut c_void, *mut c_void);
 
-/// A source that is no program in any language is refused, with the compiler's log.
+/// A source that is not a program in any language is refused, with the compiler's log.
 fn nonsense(
     device: &Device<'_>,
     compile: Compile,

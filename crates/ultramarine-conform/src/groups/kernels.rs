@@ -83,7 +83,7 @@ struct Kernels<'a> {
     source: &'static str,
 }
 
-/// A kernel, given back when it is dropped.
+/// A kernel, which is released when this is dropped.
 struct Kernel<'a> {
     of: &'a Kernels<'a>,
     handle: Handle,
@@ -147,7 +147,7 @@ impl<'a> Kernels<'a> {
     }
 
     fn ready(&'a self) -> Result<Kernel<'a>, Failure> {
-        // Bytes behind the source must not be read.
+        // Bytes after the source must not be read.
         let longer = format!("{}\n#error read on", self.source);
         self.compile(&longer[..self.source.len()], c"um_test")
     }
@@ -205,7 +205,7 @@ fn numbers(from: f64, n: i64, layout: Layout) -> Placed {
     Placed::new(&mut Array::cycle(DType::F32, &[n], &values), layout)
 }
 
-/// Three buffers with numbers in them, and what lies where.
+/// Three buffers with numbers, and their layouts.
 struct Three<'a> {
     placed: [Placed; 3],
     buffers: [crate::device::Buffer; 3],
@@ -257,7 +257,8 @@ impl<'a> Three<'a> {
     }
 }
 
-/// The compiler's log names an undeclared name, and the next kernel compiles.
+/// After a source with an undeclared name, the compiler's log has this name, and the next kernel
+/// still compiles.
 fn bad_source(device: &Device<'_>) -> Result {
     let kernels = offered!(device);
     let source = kernels.source.replace("a[i] * scale", "a[i] * nowhere_declared");
@@ -306,7 +307,8 @@ fn info(device: &Device<'_>, properties: &mut serde_json::Value) -> Result {
     PASSED
 }
 
-/// Tensors at the beginning of their buffers and within, groups that are not full.
+/// Launches with tensors at the beginning of their buffers and inside of them, and with incomplete
+/// groups.
 fn launched(device: &Device<'_>) -> Result {
     let kernels = offered!(device);
     let kernel = kernels.ready()?;
@@ -326,7 +328,7 @@ fn launched(device: &Device<'_>) -> Result {
     PASSED
 }
 
-/// Launches see what the one before wrote.
+/// Each launch sees the results of the one before.
 fn in_order(device: &Device<'_>) -> Result {
     let kernels = offered!(device);
     let kernel = kernels.ready()?;
@@ -343,7 +345,7 @@ fn in_order(device: &Device<'_>) -> Result {
     PASSED
 }
 
-/// A launch behind an event of another stream sees what that wrote.
+/// A launch that waits for an event of another stream sees the results of that stream.
 fn between_streams(device: &Device<'_>) -> Result {
     let kernels = offered!(device);
     let table = &device.backend.table;
@@ -377,7 +379,8 @@ fn between_streams(device: &Device<'_>) -> Result {
     PASSED
 }
 
-/// Kernels compiled and launched in several threads at once, and one that all of them launch.
+/// Several threads compile and launch kernels at the same time, and all of them launch one common
+/// kernel.
 fn together(device: &Device<'_>) -> Result {
     let kernels = offered!(device);
     let shared = kernels.ready()?;

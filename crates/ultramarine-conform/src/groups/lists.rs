@@ -1,4 +1,5 @@
-//! Lists of commands in one submit, also of backends that leave streams to the host.
+//! Lists of commands in one submit. They are checked also for backends that leave streams to the
+//! host.
 
 use super::streams::{Mover, N};
 use crate::device::{Buffer, Device};
@@ -15,7 +16,7 @@ pub fn run(recorder: &mut Recorder, device: &Device<'_>) {
     recorder.check("streams/lists end at the command that fails", || failing(device));
 }
 
-/// The commands of a list depend on each other, through memory that is written over and over.
+/// The commands of a list depend on each other through memory that is overwritten many times.
 fn chain(device: &Device<'_>) -> Result {
     let Some(mover) = Mover::new(device, N)? else { return skip(NO_MOVER) };
     let mut buffers = Buffers::new(device);
@@ -40,7 +41,8 @@ fn chain(device: &Device<'_>) -> Result {
     PASSED
 }
 
-/// A list ends at a command that fails: those before it run, those behind it do not, and the error says which one it is.
+/// A list ends at a command that fails: the commands before it run, those after it do not, and the
+/// error names the failed one.
 fn failing(device: &Device<'_>) -> Result {
     let Some(mover) = Mover::new(device, N)? else { return skip(NO_MOVER) };
     let mut buffers = Buffers::new(device);
@@ -48,7 +50,7 @@ fn failing(device: &Device<'_>) -> Result {
     let stream = device.stream()?;
     let [from, to] = [a, b].map(|buffer| [tensor(device, &mover.shape, buffer)]);
     let values = [1.0, 2.0, 3.0].map(|x| [DType::F32.scalar(Num::Real(x))]);
-    // It has all its tensors, for a backend that does not look at how many there are.
+    // The command has all its tensors, for a backend that does not check their number.
     let wrong = Command { n_inputs: 0, ..mover.copying(&from, &to) };
     for at in 0..3u32 {
         let mut commands = vec![
@@ -61,7 +63,8 @@ fn failing(device: &Device<'_>) -> Result {
         mover.fill(stream, a, 0.0)?;
         mover.fill(stream, b, 0.0)?;
         let ended = device.submit(stream, &commands);
-        // Also after a failure: the commands before it may be running.
+        // Wait even after a failure, because the commands before the failed one may still be
+        // running.
         device.synchronize(stream)?;
         let Err(failure) = ended else {
             device.destroy_stream(stream);

@@ -1,4 +1,4 @@
-//! The way to a device, stage by stage: what fails here would fail in every group.
+//! The stages of opening a device. A failure here would occur in every group.
 
 use super::abi;
 use crate::device::Device;

@@ -1,4 +1,4 @@
-//! Buffers: sizes, copies, alignment, exhaustion, and that what is freed is free.
+//! Buffers: sizes, copies, alignment, exhaustion, and the release of freed memory.
 
 use super::with_device;
 use crate::device::{Device, desc, words};
@@ -13,9 +13,10 @@ use ultramarine_abi::interface::statistics::{self, MemoryStatistics, StatisticsI
 use ultramarine_abi::schema::{self, UnaryAttrs, op, unary};
 use ultramarine_abi::{layout, status};
 
-/// Growth of the process that a leak-free backend may show: caches, first uses.
+/// The growth of the process that is tolerated for a backend without leaks, for caches and first
+/// uses.
 const TOLERATED: i64 = 48 << 20;
-/// Bytes that a loop moves through buffers: well above what is tolerated.
+/// Bytes that a loop moves through buffers, which is far more than the tolerance.
 const MOVED: u64 = 256 << 20;
 
 pub fn run(recorder: &mut Recorder, options: &Options, _source: &Source) {
@@ -50,14 +51,14 @@ fn resident() -> Option<i64> {
     Some(pages * unsafe { libc::sysconf(libc::_SC_PAGESIZE) })
 }
 
-/// Nothing that the process can read says it.
+/// On this system a process cannot find out its resident bytes.
 #[cfg(not(target_os = "linux"))]
 fn resident() -> Option<i64> {
     None
 }
 
-/// Runs `f` with numbers up to `n`; an error if memory is not back afterwards. The first
-/// tenth is to fill caches.
+/// Calls `f` with numbers up to `n`. Returns an error if memory has grown afterwards. The first
+/// tenth of the calls fills caches.
 pub(super) fn flat(
     device: &Device<'_>,
     n: usize,
@@ -115,7 +116,7 @@ fn sizes(device: &Device<'_>) -> Result {
         device.read(stream, buffer, 0, &mut back)?;
         ensure!(data == back, "a buffer of {bytes} bytes gives back other bytes");
     }
-    // Nothing to store; a status either way.
+    // An empty buffer stores nothing, so either status is allowed.
     if let Ok(empty) = device.alloc(0) {
         device.free(empty);
     }
@@ -155,7 +156,7 @@ fn nothing(device: &Device<'_>) -> Result {
     PASSED
 }
 
-/// Many buffers at once, each with its own pattern.
+/// Makes many buffers at the same time, each with its own pattern.
 fn apart(device: &Device<'_>) -> Result {
     let stream = device.stream()?;
     let mut buffers = Buffers::new(device);
@@ -240,7 +241,7 @@ fn exhaustion(device: &Device<'_>) -> Result {
             }
         }
     }
-    // And there is memory after that.
+    // Memory can be allocated after the failure.
     device.free(device.alloc(1 << 20)?);
     PASSED
 }
@@ -251,7 +252,7 @@ fn balance(device: &Device<'_>) -> Result {
     let data = vec![3u8; size as usize];
     let result = flat(device, (MOVED / size) as usize, TOLERATED, |_| {
         let buffer = device.alloc(size)?;
-        // Pages that were never touched count for nothing.
+        // Touch the pages, because untouched pages use no memory.
         let written = device.write(stream, buffer, 0, &data);
         device.free(buffer);
         Ok(written?)

@@ -35,7 +35,7 @@ use ultramarine_abi::{BackendAbiInfo, schema};
 /// Runs a group.
 type Run = fn(&mut Recorder, &Options, &Source);
 
-/// A group that needs no op by name.
+/// The groups that are not for a single op.
 const GROUPS: [(&str, Run); 10] = [
     ("abi", abi::run),
     ("errors", errors::run),
@@ -49,7 +49,7 @@ const GROUPS: [(&str, Run); 10] = [
     ("large", large::run),
 ];
 
-/// The group that precedes all that call the backend. It is not in [`names`].
+/// The group that runs before all groups that call the backend. It is not in [`names`].
 pub const LOAD: &str = "load";
 
 /// Names of all groups, in the order in which they are run. `file` is the parent's own.
@@ -80,8 +80,8 @@ pub fn run(name: &str, recorder: &mut Recorder, options: &Options) -> bool {
     true
 }
 
-/// Loads the backend and opens the device that is tested, for what a group does with it.
-/// An earlier failure is a failed check of the group.
+/// Loads the backend and opens the tested device for a group. If this fails, a check of the group
+/// fails.
 pub fn with_device(
     recorder: &mut Recorder,
     options: &Options,

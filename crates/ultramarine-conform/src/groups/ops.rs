@@ -59,7 +59,8 @@ pub fn run(recorder: &mut Recorder, options: &Options, op: &OpSchema) {
     });
 }
 
-/// A longer attribute struct asks for something new where its tail is not zero, also of operations without attributes.
+/// A longer attribute struct whose tail is not zero asks for a new feature, also for operations
+/// without attributes.
 fn later_attributes(device: &Device<'_>, ops: &[OpUnderTest]) -> Result {
     let plain = ops.iter().flat_map(|o| o.cases.iter().find(|c| c.plain));
     for case in plain {
@@ -120,7 +121,7 @@ fn one(recorder: &mut Recorder, device: &Device<'_>, stream: Handle, under_test:
         let mut short = false;
         for case in &under_test.cases {
             if let Err(text) = try_case(&mut plans, stream, under_test, case, &mut cell) {
-                // A call that failed gave no values that could be wrong.
+                // A call that failed returned no values that could be wrong.
                 short |= case.operands.first().is_none_or(|a| a.values.len() <= LONG)
                     || text.contains(" returned ");
                 problems.push(format!("{}: {text}", case.what));
@@ -142,7 +143,7 @@ fn one(recorder: &mut Recorder, device: &Device<'_>, stream: Handle, under_test:
         }
     });
     if cases::PRECISIONS.iter().any(|(name, ..)| *name == cell.code) {
-        // Roundings on purpose do not count as errors in the sheet.
+        // Intended roundings do not count as errors in the capability sheet.
         cell.ulp = 0.0;
     }
     if ran {
@@ -150,7 +151,8 @@ fn one(recorder: &mut Recorder, device: &Device<'_>, stream: Handle, under_test:
     }
 }
 
-/// The plans of one op: a plan serves all sizes, so it is made once for its descriptions.
+/// The plans of one op. A plan is valid for all sizes, so it is made only once for its
+/// descriptions.
 struct Plans<'a> {
     device: &'a Device<'a>,
     all: Vec<(Key, Option<Handle>, bool)>,
@@ -164,7 +166,8 @@ struct Key {
 }
 
 impl Plans<'_> {
-    /// The plan; none if the op is refused. The flag: it needs contiguous inputs.
+    /// Returns the plan, or `None` if the op is refused. The flag is true if the op needs
+    /// contiguous inputs.
     fn get(&mut self, request: &Request) -> Result<(Option<Handle>, bool)> {
         let tensors = request.inputs.iter().chain(request.outputs());
         let key = Key {
@@ -209,8 +212,8 @@ fn try_case(
     let Some(plan) = plan else {
         if needs_contiguous {
             ensure!(!case.plain, "NEEDS_CONTIGUOUS for inputs that are contiguous");
-            // Only copies have to reach every layout: the host makes tensors contiguous
-            // with them.
+            // Only copies must support every layout, because the host uses them to make tensors
+            // contiguous.
             if under_test.family == op::COPY && under_test.code.is_empty() {
                 return Err("a copy within a dtype that NEEDS_CONTIGUOUS".into());
             }
@@ -258,16 +261,16 @@ fn try_case(
     Ok(())
 }
 
-/// Elements above which rounding adds up in a row.
+/// In rows with more elements than this, rounding errors add up.
 const LONG: usize = 4096;
 
-/// The likely mistake where long rows alone are wrong.
+/// The likely mistake if only long rows are wrong.
 const NARROW: &str =
     "; only long rows are wrong: add up in double, or blocks of 64 and these in pairs";
 
 const VARIES: &str = "the device says DETERMINISTIC, but a second run is not bitwise identical";
 
-/// Returns true if a second run has to have equal bits, and could have others.
+/// Returns true if a second run has to give bitwise identical results and might not.
 fn must_repeat(device: &Device<'_>, under_test: &OpUnderTest, case: &Case) -> bool {
     let may_differ = schema::find(under_test.family).is_some_and(|row| !row.order.is_empty());
     may_differ && case.repeats && device.flag(device_flag::DETERMINISTIC)

@@ -1,5 +1,5 @@
-//! Memory that is given back in the order of a stream: the stream may have it at once, nobody
-//! else before the stream has passed.
+//! Memory that is freed in the order of a stream: the stream may reuse it at once, other streams
+//! only after the stream has completed its earlier work.
 
 use super::streams::Mover;
 use crate::device::{Buffer, Device, Handle};
@@ -19,7 +19,7 @@ pub fn run(recorder: &mut Recorder, device: &Device<'_>) {
 /// Elements of the tensors here.
 const N: i64 = 1 << 18;
 
-/// The interface with what moves data about.
+/// The interface, with the means to move data.
 struct Memory<'a> {
     device: &'a Device<'a>,
     mover: Mover<'a>,
@@ -62,8 +62,8 @@ impl Memory<'_> {
         Ok(())
     }
 
-    /// Fills a buffer, copies it to another many times, and gives the first one back while that
-    /// is under way.
+    /// Fills a buffer, copies it to another many times, and frees the first one while the copies
+    /// are in progress.
     fn slow_copy(&self, stream: Handle, to: Buffer, value: f64) -> Result<()> {
         let from = self.alloc(stream)?;
         self.mover.fill(stream, from, value)?;
@@ -72,7 +72,7 @@ impl Memory<'_> {
     }
 }
 
-/// Later work of the stream comes after earlier work that still reads the memory.
+/// Later work of the stream runs after earlier work that still reads the memory.
 fn own(memory: &Memory<'_>) -> Result<()> {
     let device = memory.device;
     let stream = device.stream()?;
@@ -92,7 +92,7 @@ fn own(memory: &Memory<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Others get no memory that the stream may still use: neither another stream nor an upload.
+/// Other work gets no memory that the stream may still use: neither another stream nor an upload.
 fn others(memory: &Memory<'_>) -> Result<()> {
     let device = memory.device;
     let (first, second) = (device.stream()?, device.stream()?);
@@ -121,7 +121,7 @@ fn others(memory: &Memory<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Temporaries of a long chain take the memory of a few.
+/// The temporaries of a long chain use the memory of only a few.
 fn chain(memory: &Memory<'_>) -> Result<()> {
     const STEPS: u64 = 300;
     let device = memory.device;
@@ -150,7 +150,7 @@ fn chain(memory: &Memory<'_>) -> Result<()> {
     }
 }
 
-/// The backend's own peak, from now on.
+/// Resets and returns the backend's own peak.
 fn peak(device: &Device<'_>) -> Option<u64> {
     // SAFETY: the id's own struct.
     let i = unsafe { device.interface::<StatisticsInterface>(statistics::INTERFACE) }?;
@@ -163,7 +163,7 @@ fn peak(device: &Device<'_>) -> Option<u64> {
     Some(counts.peak)
 }
 
-/// Buffers of either kind are given back in either way, also when their stream is gone.
+/// Buffers of either kind can be freed in either way, even after their stream was destroyed.
 fn either(memory: &Memory<'_>) -> Result<()> {
     let device = memory.device;
     for _ in 0..3 {

@@ -1,5 +1,5 @@
-//! Streams and events. Data tells whether an order was kept: a wait that is ignored gives
-//! wrong values.
+//! Streams and events. Wrong values show that an order was not kept, for example that a wait was
+//! ignored.
 
 use super::{lists, with_device};
 use crate::cases::none;
@@ -36,10 +36,10 @@ pub fn run(recorder: &mut Recorder, options: &Options, _source: &Source) {
     });
 }
 
-/// Elements of the tensors here: enough for a copy to take its time on a device.
+/// Elements of the tensors in these checks: so many that a copy takes noticeable time on a device.
 pub const N: i64 = 1 << 18;
 
-/// Plans and tensors for moving float32 numbers about.
+/// Plans and tensors for moving float32 numbers.
 pub struct Mover<'a> {
     device: &'a Device<'a>,
     fill: Handle,
@@ -49,7 +49,7 @@ pub struct Mover<'a> {
 }
 
 impl<'a> Mover<'a> {
-    /// None if the device has no fill and copy of float32.
+    /// Returns `None` if the device has no fill and copy of float32.
     pub fn new(device: &'a Device<'a>, n: i64) -> Result<Option<Self>, Failure> {
         let one = desc(DType::F32, 1, layout::CONTIGUOUS);
         let fill = device.prepare(op::FILL, &none(), &[], &[one])?;
@@ -249,7 +249,7 @@ fn host_wait(device: &Device<'_>) -> Result {
         mover.copy(stream, a, b, 8)?;
         device.record(stream, event, round)?;
         device.wait_host(event, round)?;
-        // Read through a stream that knows nothing of the first.
+        // Read through a stream that has not waited for the first one.
         mover.expect(other, b, round as f64).map_err(|e| format!("after the host waited: {e}"))?;
     }
     device.synchronize(stream)?;
@@ -271,7 +271,7 @@ fn cross(device: &Device<'_>) -> Result {
     device.synchronize(first)?;
     for round in 1..=10u32 {
         let (value, point) = (f64::from(round), u64::from(2 * round));
-        // Much work on the first stream, the value last.
+        // Give the first stream much work; it writes the value last.
         mover.copy(first, a, b, 16)?;
         mover.fill(first, a, value)?;
         mover.copy(first, a, b, 1)?;
@@ -279,7 +279,7 @@ fn cross(device: &Device<'_>) -> Result {
         device.wait_stream(second, event, point - 1)?;
         mover.copy(second, b, c, 1)?;
         device.record(second, event, point)?;
-        // And back: the first may not overwrite before the second has read.
+        // In the other direction: the first stream may overwrite only after the second has read.
         device.wait_stream(first, event, point)?;
         mover.fill(first, b, -1.0)?;
         device.synchronize(second)?;
@@ -294,9 +294,8 @@ fn cross(device: &Device<'_>) -> Result {
     PASSED
 }
 
-/// Has a second stream copy `a` to `b` behind event value 1 as `copy` does it, and only then
-/// fills `a` on the first stream and records the value. `early` is what is wrong when the copy
-/// did not wait.
+/// Makes a second stream copy `a` to `b` after event value 1, by `copy`. Only then fills `a` on the
+/// first stream and records the value. `early` is the message if the copy did not wait.
 fn behind_a_later_record(
     device: &Device<'_>,
     early: &str,
@@ -330,7 +329,7 @@ fn behind_a_later_record(
     PASSED
 }
 
-/// The wait is asked for before anybody has recorded: a backend that ignores it is caught
+/// The wait is requested before the value was recorded. This detects a backend that ignores waits,
 /// even if it is synchronous.
 fn wait_first(device: &Device<'_>) -> Result {
     let early = "work behind event_wait_stream ran before the event";
@@ -341,7 +340,7 @@ fn wait_first(device: &Device<'_>) -> Result {
     })
 }
 
-/// As [`wait_first`], by the wait that a tensor names.
+/// Like [`wait_first`], but with a wait that a tensor names.
 fn waiting_tensor(device: &Device<'_>) -> Result {
     if !device.flag(device_flag::WAITS_IN_COMMANDS) {
         return skip("the device does not say WAITS_IN_COMMANDS");
@@ -357,8 +356,8 @@ fn waiting_tensor(device: &Device<'_>) -> Result {
     })
 }
 
-/// An upload that is enqueued comes behind the stream's earlier work, with the bytes that its
-/// source had when it was called.
+/// An upload that is enqueued runs after the stream's earlier work, with the bytes that its source
+/// had at the call.
 fn uploads(device: &Device<'_>) -> Result {
     if !device.flag(device_flag::UPLOADS_IN_ORDER) {
         return skip("the device does not say UPLOADS_IN_ORDER");
@@ -435,7 +434,7 @@ fn destroyed(device: &Device<'_>) -> Result {
     PASSED
 }
 
-/// Commands lie `commands->size` bytes apart, also where that is more than this version's.
+/// Commands are `commands->size` bytes apart, also if that is more than this version's size.
 fn batch(device: &Device<'_>) -> Result {
     /// A command of a later version.
     #[repr(C)]

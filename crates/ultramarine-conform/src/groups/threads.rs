@@ -1,4 +1,4 @@
-//! Calls from many threads at once, where the contract allows them.
+//! Calls from many threads at the same time, for functions for which the contract allows it.
 
 use super::with_device;
 use crate::cases::none;
@@ -23,7 +23,7 @@ pub fn run(recorder: &mut Recorder, options: &Options, _source: &Source) {
     });
 }
 
-/// Runs `f` in every thread; the first failure.
+/// Calls `f` in every thread. Returns the first failure.
 pub(super) fn together(f: impl Fn(usize) -> Result<()> + Sync) -> Result<()> {
     std::thread::scope(|scope| {
         let all: Vec<_> = (0..THREADS)
@@ -64,7 +64,7 @@ fn shared_plan(device: &Device<'_>) -> Result {
     let result = together(|thread| {
         let stream = device.stream()?;
         for round in 0..25usize {
-            // Sizes differ: a plan that keeps one of them mixes threads up.
+            // Sizes differ between threads. If a plan keeps a size, the threads disturb each other.
             let n = (100 + 37 * thread + 211 * round) as i64;
             let (a, b) = (thread as f64 * 1000.0, round as f64);
             let got = run::submit(device, stream, plan, &sum(n, a, b))?;
@@ -87,7 +87,7 @@ fn prepare(device: &Device<'_>) -> Result {
     let one = desc(DType::F32, 1, layout::CONTIGUOUS);
     together(|thread| {
         for round in 0..12 {
-            // The same in all threads, and others.
+            // Use some codes that are the same in all threads, and some that differ.
             let code = match round % 3 {
                 0 => unary::NEGATIVE,
                 1 => unary::ABS,

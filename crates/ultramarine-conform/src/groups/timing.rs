@@ -1,4 +1,5 @@
-//! Timestamps: in the order of their streams, on one clock, there when the stream has got there.
+//! Timestamps: they are in the order of their streams, use one clock, and are available once the
+//! stream has reached them.
 
 use super::streams::Mover;
 use crate::device::{Device, Handle};
@@ -22,7 +23,7 @@ const N: i64 = 1 << 18;
 /// Nanoseconds by which a clock may round.
 const ROUNDING: u64 = 2_000;
 
-/// The interface with what gives streams work.
+/// The interface, with the means to give streams work.
 struct Clock<'a> {
     device: &'a Device<'a>,
     mover: Mover<'a>,
@@ -74,7 +75,7 @@ impl Clock<'_> {
         Ok((ready == 1).then_some(time))
     }
 
-    /// The time of a slot whose stream was waited for.
+    /// Returns the time of a slot after its stream was waited for.
     fn time(&self, slot: Handle) -> Result<u64> {
         match self.resolve(slot)? {
             Some(time) => Ok(time),
@@ -90,7 +91,7 @@ impl Clock<'_> {
     }
 }
 
-/// Marks around work: in order, and no further apart than the host saw.
+/// Marks around work are in order, and no further apart than the time that the host measured.
 fn around(clock: &Clock<'_>) -> Result<()> {
     let mut buffers = Buffers::new(clock.device);
     let (a, b) = (clock.mover.buffer(&mut buffers)?, clock.mover.buffer(&mut buffers)?);
@@ -115,7 +116,7 @@ fn around(clock: &Clock<'_>) -> Result<()> {
         "marks of one stream are at {times:?} nanoseconds, which decrease"
     );
     let apart = times[2].saturating_sub(times[0]);
-    // Quartz differs by far less than one in a hundred.
+    // Quartz clocks differ by far less than one per cent.
     ensure!(
         apart <= host + host / 100 + ROUNDING,
         "marks are {apart} nanoseconds apart, between which the host counted {host}"
@@ -124,7 +125,7 @@ fn around(clock: &Clock<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Streams one after the other: their times are in that order.
+/// Streams that run one after the other have times in this order.
 fn clock(clock: &Clock<'_>) -> Result<()> {
     let streams = [clock.device.stream()?, clock.device.stream()?];
     let mut before = 0;
@@ -153,7 +154,7 @@ fn again(clock: &Clock<'_>) -> Result<()> {
     clock.mover.fill(stream, a, 1.0)?;
     clock.mover.copy(stream, a, b, 32)?;
     let slot = clock.mark(stream)?;
-    // Perhaps not yet, and without waiting.
+    // The time may not be known yet, but the call must not wait.
     let first = clock.resolve(slot)?;
     clock.device.synchronize(stream)?;
     let second = clock.time(slot)?;
@@ -171,7 +172,8 @@ fn again(clock: &Clock<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Many marks at once, released in any order, without having been asked for or while work is under way.
+/// Many marks exist at the same time. They are released in any order, some without having been
+/// resolved, and some while work is in progress.
 fn early(clock: &Clock<'_>) -> Result<()> {
     let mut buffers = Buffers::new(clock.device);
     let (a, b) = (clock.mover.buffer(&mut buffers)?, clock.mover.buffer(&mut buffers)?);

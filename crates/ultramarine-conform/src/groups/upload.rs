@@ -1,4 +1,5 @@
-//! Memory that is lent for uploads: each piece is one holder's, and is not lent again before its copy is done.
+//! Memory that is lent for uploads: each piece has only one holder, and is not lent again before
+//! its copy is done.
 
 use crate::device::{Buffer, Device, Handle};
 use crate::plugin::call;
@@ -118,7 +119,7 @@ fn copies(uploads: &Uploads<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Memory is not lent while a copy reads it, nor to two at once.
+/// Memory is not lent while a copy reads it, and not to two holders at the same time.
 fn in_flight(uploads: &Uploads<'_>) -> Result<()> {
     const ROUNDS: u64 = 24;
     let device = uploads.device;
@@ -151,7 +152,7 @@ fn in_flight(uploads: &Uploads<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Memory that goes back without a copy can be had again, without end.
+/// Memory that is given back without a copy can be lent again, any number of times.
 fn given_back(uploads: &Uploads<'_>) -> Result<()> {
     for round in 0..200 {
         let piece = uploads.lend(MOST_BYTES)?;

@@ -17,7 +17,7 @@ pub struct Convolution {
 }
 
 impl Convolution {
-    /// The element of the input that output `o` and tap `k` meet, if they meet one.
+    /// Returns the input element to which output `o` applies tap `k`, if there is one.
     fn meets(&self, axis: usize, o: i64, k: i64, input: i64) -> Option<i64> {
         let at = o * self.stride[axis] - self.low[axis] + k * self.kernel_dilation[axis];
         let by = self.input_dilation[axis];
@@ -25,8 +25,8 @@ impl Convolution {
         (at.rem_euclid(by) == 0 && (0..input).contains(&i)).then_some(i)
     }
 
-    /// The tensor at the last of three places among input, weight and output, from those at the first two. `reduced` is
-    /// an epsilon of the products, as MATMUL's.
+    /// Computes the last of three tensors, named by their positions among input, weight and output,
+    /// from the first two. `reduced` is an epsilon of the products, as for MATMUL.
     pub fn of(
         &self,
         [first, second, result]: [usize; 3],

@@ -3,7 +3,7 @@
 use super::elementwise::flag;
 use crate::dtype::{DType, Num};
 
-/// A conversion; none where the contract does not say what comes out.
+/// Converts a number; `None` if the contract does not define the result.
 pub fn cast(from: DType, to: DType, x: Num) -> Option<Num> {
     if to == DType::BOOL {
         return Some(flag(x.truth()));
@@ -12,7 +12,7 @@ pub fn cast(from: DType, to: DType, x: Num) -> Option<Num> {
     if to.is_int() && !matches!(x, Num::Int(_)) {
         let (low, high) = to.range();
         let whole = value.trunc();
-        // At the upper end float64 has no neighbours that fit.
+        // At the upper end of the range, float64 is too coarse to represent the limit.
         if value.is_nan() || whole < low as f64 || whole > high as f64 - to_margin(to) {
             return None;
         }

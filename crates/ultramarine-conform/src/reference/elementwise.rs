@@ -4,7 +4,7 @@ use crate::dtype::{DType, Kind, Num};
 use num_complex::Complex64;
 use ultramarine_abi::schema::{binary, unary};
 
-/// The result's dtype of a unary code.
+/// Returns the dtype of a unary function's result.
 pub fn unary_dtype(code: u32, dtype: DType) -> DType {
     match code {
         unary::LOGICAL_NOT | unary::ISNAN | unary::ISINF | unary::ISFINITE => DType::BOOL,
@@ -13,7 +13,7 @@ pub fn unary_dtype(code: u32, dtype: DType) -> DType {
     }
 }
 
-/// The result's dtype of a binary code.
+/// Returns the dtype of a binary function's result.
 pub fn binary_dtype(code: u32, dtype: DType) -> DType {
     match code {
         binary::EQUAL..=binary::LOGICAL_OR | binary::EQUAL_NAN => DType::BOOL,
@@ -21,7 +21,7 @@ pub fn binary_dtype(code: u32, dtype: DType) -> DType {
     }
 }
 
-/// True if the sign of a zero result is fixed.
+/// Returns true if the contract defines the sign of a zero result.
 pub fn zero_sign_counts(code: u32) -> bool {
     matches!(
         code,
@@ -43,7 +43,7 @@ pub(super) fn flag(truth: bool) -> Num {
     Num::Int(truth.into())
 }
 
-/// A unary function; none where the contract does not say what comes out.
+/// Computes a unary function; `None` if the contract does not define the result.
 pub fn unary(code: u32, dtype: DType, x: Num) -> Option<Num> {
     match code {
         unary::LOGICAL_NOT => return Some(flag(!x.truth())),
@@ -123,8 +123,8 @@ fn unary_real(code: u32, x: f64) -> Option<f64> {
     })
 }
 
-/// Inverse error function: bisection, then Newton's steps on the complement where the
-/// result is large.
+/// Inverse error function: by bisection, and then by Newton steps on the complement if the result
+/// is large.
 fn erfinv(y: f64) -> f64 {
     if y.is_nan() || y.abs() > 1.0 {
         return f64::NAN;
@@ -186,7 +186,7 @@ fn unary_complex(code: u32, z: Complex64) -> Option<Num> {
     Some(Num::Complex(value.re, value.im))
 }
 
-/// A binary function; none where the contract does not say what comes out.
+/// Computes a binary function; `None` if the contract does not define the result.
 pub fn binary(code: u32, dtype: DType, x: Num, y: Num) -> Option<Num> {
     if let Some(truth) = compare(code, x, y) {
         return Some(flag(truth));
@@ -202,7 +202,7 @@ pub fn binary(code: u32, dtype: DType, x: Num, y: Num) -> Option<Num> {
 
 fn compare(code: u32, x: Num, y: Num) -> Option<bool> {
     let (a, b) = (x.complex(), y.complex());
-    // Integers do not fit in float64.
+    // Compare integers as integers, because float64 cannot represent all of them.
     let order = match (x, y) {
         (Num::Int(x), Num::Int(y)) => Some(x.cmp(&y)),
         _ if a.re == b.re => a.im.partial_cmp(&b.im),
@@ -259,7 +259,7 @@ fn binary_int(code: u32, kind: Kind, dtype: DType, x: i128, y: i128) -> Option<i
         binary::BITWISE_AND => x & y,
         binary::BITWISE_OR => x | y,
         binary::BITWISE_XOR => dtype.wrap(x ^ y),
-        // A negative count is a large one.
+        // A negative shift count counts as a large one.
         binary::LEFT_SHIFT if !(0..bits).contains(&y) => 0,
         binary::LEFT_SHIFT => dtype.wrap(x << y),
         binary::RIGHT_SHIFT if !(0..bits).contains(&y) => -i128::from(x < 0),

@@ -9,10 +9,10 @@ use std::collections::HashMap;
 use std::f64::consts::TAU;
 use ultramarine_abi::schema::fft;
 
-/// FFT of an array along an axis, for an output of the shape `to`.
+/// Computes the FFT of an array along an axis, for an output with the shape `to`.
 pub fn fft(code: u32, axis: usize, scale: f64, to: &[i64], array: &Array) -> Vec<Expected> {
     let count = to[axis] as usize;
-    // Lanes of the output, by their index with 0 along the axis.
+    // The output's lanes, keyed by their index with 0 along the axis.
     let mut results: HashMap<Vec<i64>, Vec<Expected>> = HashMap::new();
     lanes(array, axis, |index, values| {
         let values: Vec<Complex64> = values.iter().map(|v| v.complex()).collect();
@@ -30,7 +30,7 @@ pub fn fft(code: u32, axis: usize, scale: f64, to: &[i64], array: &Array) -> Vec
 fn lane(code: u32, scale: f64, count: usize, values: &[Complex64]) -> Vec<Expected> {
     let mut all = values.to_vec();
     if code == fft::REAL_BACKWARD {
-        // The other half of the spectrum; what is its own mirror image is real.
+        // Complete the other half of the spectrum. An element that is its own mirror image is real.
         all = vec![Complex64::ZERO; count];
         for (k, value) in values.iter().enumerate() {
             let image = (count - k) % count;
@@ -52,7 +52,7 @@ fn lane(code: u32, scale: f64, count: usize, values: &[Complex64]) -> Vec<Expect
             fft::REAL_BACKWARD => Num::Real(scale * sum.re),
             _ => Num::Complex(scale * sum.re, scale * sum.im),
         };
-        // A factor is rounded to float32, too.
+        // The scale factor is rounded to float32 too.
         let slack = slack + DType::F32.epsilon() * scale.abs() * sum.norm();
         Expected { at: size, ..Expected::near(value, slack) }
     };

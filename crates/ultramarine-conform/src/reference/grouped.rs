@@ -12,7 +12,7 @@ pub(super) fn reals(array: &Array) -> Vec<f64> {
     array.values.iter().map(|v| v.real()).collect()
 }
 
-/// The matrix that each of `items` takes of `matrices`: by the indices, or its own.
+/// Returns the matrix that each of `items` uses: the one that the indices name, or its own.
 pub(super) fn chosen(indices: Option<&Array>, items: usize, matrices: i64) -> Vec<usize> {
     match indices {
         Some(indices) => indices.values.iter().map(|i| clamped(*i, matrices, 1) as usize).collect(),
@@ -20,8 +20,8 @@ pub(super) fn chosen(indices: Option<&Array>, items: usize, matrices: i64) -> Ve
     }
 }
 
-/// The products of two matrices `(m, k)` and `(k, n)` over a range of k. `reduced` is an epsilon of the products, as
-/// MATMUL's.
+/// Computes the products of two matrices `(m, k)` and `(k, n)` over a range of k. `reduced` is an
+/// epsilon of the products, as for MATMUL.
 fn product(
     dtype: DType,
     [a, b]: [&[f64]; 2],

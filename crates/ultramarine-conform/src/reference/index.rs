@@ -6,15 +6,15 @@ use crate::dtype::{DType, Num};
 use crate::tensor::{Array, each_index, row_major};
 use ultramarine_abi::schema::{binary, scatter};
 
-/// An index of an axis of size `n`, of which a slice of size `width` is taken: none if it
-/// is outside.
+/// Normalises an index into an axis of size `n`, for a slice of size `width`. Returns `None` if it
+/// is out of range.
 fn normal(index: Num, n: i64, width: i64) -> Option<i64> {
     let i = index.int();
     let i = if i < 0 { i + i128::from(n) } else { i };
     (0..=i128::from(n - width)).contains(&i).then_some(i as i64)
 }
 
-/// As [`normal`]; what is outside is moved inside.
+/// Like [`normal`], but moves an index that is out of range into the range.
 pub(super) fn clamped(index: Num, n: i64, width: i64) -> i64 {
     let i = index.int();
     let i = if i < 0 { i + i128::from(n) } else { i };
@@ -43,7 +43,7 @@ pub fn gather(
     (shape, expected)
 }
 
-/// Combines an update with what is there.
+/// Combines an update with the existing value.
 fn combine(code: u32, dtype: DType, old: Expected, update: Num) -> Expected {
     let op = match code {
         scatter::SUM => binary::ADD,
@@ -58,7 +58,7 @@ fn combine(code: u32, dtype: DType, old: Expected, update: Num) -> Expected {
     if !(dtype.is_float() || dtype.is_complex()) {
         return Expected::exact(value);
     }
-    // Each step may round to the dtype, in any order of the updates.
+    // Each step may round to the dtype, and the updates may be applied in any order.
     let size = old.value.complex().norm().max(update.complex().norm()).max(value.complex().norm());
     let step = match code {
         scatter::SUM | scatter::PROD => 2.0 * dtype.epsilon() * size,
@@ -128,7 +128,7 @@ pub fn scatter_axis(
     expected
 }
 
-/// Where a window begins along every axis.
+/// Returns the beginning of a window along every axis.
 fn first(source: &[i64], starts: &Array, axes: &[usize], window: &[i64]) -> Vec<i64> {
     let mut first = vec![0; source.len()];
     for (i, axis) in axes.iter().enumerate() {

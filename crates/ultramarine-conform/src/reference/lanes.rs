@@ -1,10 +1,10 @@
-//! Lanes: the elements along one axis, for each index of the others.
+//! Lanes: the elements along one axis, for each index of the other axes.
 
 use crate::dtype::Num;
 use crate::tensor::{Array, each_index, row_major};
 
-/// The values of an array along an axis, for each index of the others; `f` gets the
-/// lane's index (0 along the axis) and its values.
+/// Calls `f` for each lane of an array, that is, for the values along `axis` at one index of the
+/// other axes. `f` gets the lane's index (0 along the axis) and its values.
 pub fn lanes(array: &Array, axis: usize, mut f: impl FnMut(&[i64], &[Num])) {
     let mut kept = array.shape.clone();
     kept[axis] = 1;
@@ -20,7 +20,7 @@ pub fn lanes(array: &Array, axis: usize, mut f: impl FnMut(&[i64], &[Num])) {
     });
 }
 
-/// Puts lanes of results, which come lane by lane, into row-major order.
+/// Converts results that are ordered lane by lane to row-major order.
 pub fn by_lanes<T: Clone>(
     array: &Array,
     axis: usize,

@@ -1,11 +1,11 @@
-//! Matrix decompositions: the identities that results must satisfy, checked in float64. Factors are not
-//! unique, so no result is compared with the kit's own: errors are backward errors, relative to the
-//! norm of the matrix, in units of the dtype's epsilon.
+//! Matrix decompositions: the identities that results must satisfy, checked in float64. Factors are
+//! not unique, so results are not compared with the kit's own. Errors are backward errors, relative
+//! to the norm of the matrix, in units of the dtype's epsilon.
 
 use crate::tensor::Array;
 use num_complex::Complex64;
 
-/// Epsilons that results may be off, for each row or column of the larger side.
+/// The allowed error of results in epsilons, for each row or column of the larger side.
 const EPSILONS: f64 = 16.0;
 
 /// A dense matrix, row by row.
@@ -41,7 +41,7 @@ impl Matrix {
         Matrix::new(self.m, n, |i, j| self.at(i, j))
     }
 
-    /// Frobenius'.
+    /// The Frobenius norm.
     fn norm(&self) -> f64 {
         self.data.iter().map(|v| v.norm_sqr()).sum::<f64>().sqrt()
     }
@@ -50,7 +50,7 @@ impl Matrix {
         Matrix::new(n, n, |i, j| if i == j { ONE } else { ZERO })
     }
 
-    /// The elements on one side of the diagonal, with it.
+    /// Returns the elements on one side of the diagonal, with the diagonal.
     fn triangle(&self, upper: bool) -> Matrix {
         Matrix::new(
             self.m,
@@ -61,7 +61,7 @@ impl Matrix {
         )
     }
 
-    /// The Hermitian matrix of which this triangle is given.
+    /// Returns the Hermitian matrix with this triangle.
     fn hermitian(&self, upper: bool) -> Matrix {
         Matrix::new(self.n, self.n, |i, j| match i == j {
             true => Complex64::new(self.at(i, i).re, 0.0),
@@ -87,13 +87,13 @@ struct Errors {
 }
 
 impl Errors {
-    /// Two matrices that should be equal up to rounding errors of numbers of this size.
+    /// Checks that two matrices are equal up to rounding errors of numbers of this size.
     fn near(&mut self, what: &str, a: &Matrix, b: &Matrix, size: f64) -> Result<(), String> {
         let difference = Matrix::new(a.m, a.n, |i, j| a.at(i, j) - b.at(i, j)).norm();
         let unit = self.epsilon * size * a.m.max(a.n).max(1) as f64;
         let error = if difference == 0.0 { 0.0 } else { difference / unit };
         self.worst = self.worst.max(error);
-        // NaN is wrong, too.
+        // This comparison also rejects NaN.
         if error <= EPSILONS {
             return Ok(());
         }
@@ -107,7 +107,7 @@ impl Errors {
     }
 
     fn exact(&mut self, what: &str, a: &Matrix, b: &Matrix) -> Result<(), String> {
-        // NaN is not what is looked for here.
+        // NaN is not checked here.
         let same = |(a, b): (&Complex64, &Complex64)| a == b || (a.is_nan() && b.is_nan());
         let right = a.data.iter().zip(&b.data).all(same);
         if right { Ok(()) } else { Err(format!("{what} should be zeros")) }
@@ -210,7 +210,8 @@ pub fn singular_values(inputs: &[Array], outputs: &[Array]) -> Result<f64, Strin
     })
 }
 
-/// Sums of `f(w)` and of their squares, which are the traces of a Hermitian matrix and its square.
+/// Checks the sums of `f(w)` and of their squares, which are the traces of a Hermitian matrix and
+/// its square.
 fn powers(
     w: &Matrix,
     a: &Matrix,

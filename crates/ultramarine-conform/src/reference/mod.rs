@@ -1,5 +1,5 @@
-//! Reference implementations of the contract's ops: naive loops in float64 and 128-bit
-//! integers, written from the schema's words.
+//! Reference implementations of the contract's ops: naive loops in float64 and 128-bit integers,
+//! written from the schema's text.
 
 pub mod arg_reduce;
 pub mod conv;
@@ -30,13 +30,13 @@ pub fn expected(ulps: f64, dtype: DType, value: Num, at: f64) -> Expected {
     }
     let at = if at.is_finite() { at } else { 0.0 };
     let allowed = schema::tolerance(ulps, dtype.0.into());
-    // The nearest value is half a unit off; 16-bit floats are computed in float32 and
-    // rounded again.
+    // Rounding to nearest causes an error of up to half a unit. 16-bit floats are computed in
+    // float32 and rounded again.
     let twice = if dtype.is_half() { 0.5 * DType::F32.ulp(at) } else { 0.0 };
     Expected { at, ..Expected::near(value, (allowed - 0.5).max(0.0) * dtype.ulp(at) + twice) }
 }
 
-/// The type that a dtype is computed in.
+/// Returns the dtype in which a dtype's operations are computed.
 pub fn working(dtype: DType) -> DType {
     if dtype.is_half() || dtype.is_complex() { DType::F32 } else { dtype }
 }

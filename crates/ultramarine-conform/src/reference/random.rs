@@ -18,8 +18,8 @@ fn block(key: [u32; 2], counter: [u32; 2]) -> [u32; 2] {
     [x, y]
 }
 
-/// The first `n` bytes of a key: words of the counters (i, i + the rounded-up half), the
-/// first results in the first half of the words.
+/// Returns the first `n` bytes of a key. For each `i` below `half`, which is half of the words
+/// rounded up, the counters (i, i + half) give the words i and half + i.
 pub fn bytes(key: [u32; 2], n: usize) -> Vec<u8> {
     let words = n.div_ceil(4);
     let half = words.div_ceil(2);

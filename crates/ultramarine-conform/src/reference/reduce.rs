@@ -8,9 +8,9 @@ use num_complex::Complex64;
 use std::cmp::Ordering;
 use ultramarine_abi::schema::reduce;
 
-/// A floating sum of `n` terms whose magnitudes sum to `size`: whatever the order, within
-/// the errors of a careless one. Those of a few equal terms may all have one sign; of many
-/// terms they are asked to cancel.
+/// The allowed error of a floating sum of `n` terms whose magnitudes sum to `size`, in any order of
+/// additions and without special care. The errors of a few equal terms may all have the same sign;
+/// for many terms, they are expected to cancel.
 pub(super) fn sum_slack(dtype: DType, n: usize, size: f64) -> f64 {
     let terms = if n <= 4096 { n as f64 / 2.0 } else { (n as f64).sqrt() } + 3.0;
     let own = if dtype.is_complex() { 2.0 } else { 1.0 };
@@ -38,7 +38,7 @@ pub(super) fn reduced(code: u32, dtype: DType, values: &[Num]) -> Expected {
             let parts = values.iter().map(|v| v.complex());
             let size: f64 = parts.clone().map(|z| z.norm()).sum();
             let (value, slack, size) = if code == reduce::LOGADDEXP && dtype.is_complex() {
-                // The contract leaves the angle's branch open.
+                // The contract does not define the branch of the angle.
                 return Expected::ANY;
             } else if code == reduce::LOGADDEXP {
                 let total = values.iter().fold(f64::NEG_INFINITY, |t, v| logaddexp(t, v.real()));

@@ -6,7 +6,7 @@ use crate::dtype::{DType, Kind, Num};
 use crate::tensor::Array;
 use ultramarine_abi::schema::reduce;
 
-/// The value that a scan starts from.
+/// Returns the initial value of a scan.
 fn neutral(code: u32, dtype: DType) -> Num {
     let infinity = |sign: f64| Num::Real(sign * f64::INFINITY);
     match (code, dtype.kind()) {

@@ -6,7 +6,7 @@ use crate::dtype::Num;
 use crate::tensor::Array;
 use std::cmp::Ordering;
 
-/// The order of sorts: NaN last.
+/// The order of sorts, in which NaN is last.
 pub fn compare(a: Num, b: Num) -> Ordering {
     if let (Num::Int(a), Num::Int(b)) = (a, b) {
         return a.cmp(&b);
@@ -34,9 +34,9 @@ pub fn sort(axis: usize, indices: bool, input: &Array) -> Vec<Expected> {
     })
 }
 
-/// PARTITION or ARG_PARTITION along an axis: the lanes of the output are those of the input in
-/// another order, in which the element of rank `k` is the one of SORT, with none before it that is
-/// larger and none behind it that is smaller.
+/// Checks PARTITION or ARG_PARTITION along an axis. Each lane of the output has the input lane's
+/// elements in another order. The element of rank `k` is the one that SORT puts there; no element
+/// before it is larger, and none after it is smaller.
 pub fn partition(
     axis: usize,
     k: usize,
@@ -76,7 +76,7 @@ fn in_order(lane: &[Num]) -> Vec<Num> {
     sorted
 }
 
-/// The elements at indices, each of which has to be there once.
+/// Returns the elements at indices. Each index has to occur once.
 fn taken(lane: &[Num], indices: &[Num]) -> Result<Vec<Num>, String> {
     let mut left = vec![true; lane.len()];
     let take = |index: &Num| {
@@ -91,7 +91,7 @@ fn taken(lane: &[Num], indices: &[Num]) -> Result<Vec<Num>, String> {
     indices.iter().map(take).collect()
 }
 
-/// SEARCHSORTED: the number of elements of a value's row, which is in order, that come before it.
+/// SEARCHSORTED: returns how many elements of a value's sorted row come before the value.
 pub fn searchsorted(right: bool, rows: &Array, values: &Array) -> Vec<Expected> {
     let length = rows.shape[rows.shape.len() - 1] as usize;
     let each = values.values.len() * length / rows.values.len();
