@@ -1,4 +1,5 @@
-//! AArch64 on an x86-64 machine: the workspace is type-checked, and the CPU crate's tests run under QEMU, whose speed says nothing.
+//! AArch64 on an x86-64 machine: the workspace is type-checked, and the CPU crate's tests run under
+//! QEMU. Times under QEMU mean nothing.
 
 use crate::drivers;
 use crate::profile::Profile;
@@ -13,14 +14,14 @@ const TARGET: &str = "aarch64-unknown-linux-gnu";
 const LINKER: &str = "aarch64-linux-gnu-gcc";
 const RUNNER: &str = "qemu-aarch64 -L /usr/aarch64-linux-gnu";
 
-/// Debian's packages with a file that each brings.
+/// Debian's packages, each with a file that it installs.
 const PACKAGES: [(&str, &str); 3] = [
     ("gcc-aarch64-linux-gnu", "/usr/bin/aarch64-linux-gnu-gcc"),
     ("libc6-dev-arm64-cross", "/usr/aarch64-linux-gnu/lib/crt1.o"),
     ("qemu-user", "/usr/bin/qemu-aarch64"),
 ];
 
-/// Installs what is missing, checks and tests.
+/// Installs missing packages, then checks and tests.
 pub fn tests() -> Result<Outcome> {
     sh::say(NAME);
     let missing = |what: &str| Ok(Outcome::Missing(what.to_owned()));
@@ -38,7 +39,7 @@ pub fn tests() -> Result<Outcome> {
     let mut tests =
         sh::cargo(&["test", "--no-fail-fast", "-p", "ultramarine-cpu", "--test", "units"]);
     tests.arg(Profile::Checked.argument()).args(target);
-    // Their references are sums in float64, which the emulator takes half an hour for.
+    // The references of these tests are sums in float64, which take half an hour in the emulator.
     tests.args(["--", "--skip", "linalg::blocked"]);
     tests.env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER", LINKER);
     tests.env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER", RUNNER);

@@ -1,4 +1,5 @@
-//! `cargo xtask bench`: our figures beside those of other libraries, in one run of `bench/run.py`.
+//! `cargo xtask bench`: measurements of this library and of other libraries, in one run of
+//! `bench/run.py`.
 
 use crate::python::Venv;
 use crate::sh;
@@ -7,15 +8,16 @@ use anyhow::Result;
 /// The groups of `bench/run.py` that are programs, which need no Python package.
 const NATIVE: [&str; 5] = ["limits", "boundary", "plugins", "gemm", "elementwise"];
 
-/// Installs what it can of the other libraries and runs the groups and workloads that `names` pick (all, if none).
-/// Other arguments, such as `--keep`, are those of `bench/run.py`.
+/// Installs those other libraries that can be installed, and runs the groups and workloads that
+/// `names` select (all, if there are none). Other arguments, such as `--keep`, are passed to
+/// `bench/run.py`.
 pub fn run(arguments: &[String]) -> Result<()> {
     let names: Vec<&str> =
         arguments.iter().map(String::as_str).filter(|name| !name.starts_with('-')).collect();
     let only = |groups: &[&str]| !names.is_empty() && names.iter().all(|n| groups.contains(n));
     let has = |group| names.is_empty() || names.contains(&group);
     let jobs = names.contains(&"jobs");
-    // An environment of its own: what is measured does not depend on what the tests need.
+    // Use a separate environment, so that measurements do not depend on the tests' packages.
     let venv = Venv::open(".venv-bench")?;
     venv.require("bench")?;
     if !only(&NATIVE) {
@@ -25,14 +27,14 @@ pub fn run(arguments: &[String]) -> Result<()> {
         venv.install_wheel()?;
     }
     if jobs {
-        // Both languages' programs: packages of the one, builds of the other.
+        // Programs in both languages: Python packages, and Rust builds.
         venv.require("demo")?;
         let examples = ["--example", "digits", "--example", "text"];
         let build = ["build", "--quiet", "--release", "-p", "ultramarine-nn"];
         sh::run(sh::cargo(&[&build[..], &examples].concat()))?;
     }
     if has("axpby") {
-        // In a release build of its own, as a user installs it.
+        // Build it as a user does, in a separate release build.
         let folder = "examples/extensions/axpby";
         if let Err(error) = venv.pip_install(&["--no-build-isolation", "--no-deps", folder]) {
             eprintln!("left out: {folder}: {error:#}");
@@ -46,7 +48,7 @@ pub fn run(arguments: &[String]) -> Result<()> {
     sh::run(venv.python(&program.into_iter().chain(arguments).collect::<Vec<_>>()))
 }
 
-/// Installs the other libraries; those that cannot be had are named.
+/// Installs the other libraries, and names those that cannot be installed.
 fn peers(venv: &Venv, without_jax: bool, exchange: bool) {
     let peers = [
         "bench-mlx",
@@ -62,7 +64,7 @@ fn peers(venv: &Venv, without_jax: bool, exchange: bool) {
             "bench-tvm-ffi" => !exchange,
             _ => false,
         };
-        // The ordinary torch only where its smaller CPU-only build cannot be had.
+        // Install the ordinary torch only if the smaller CPU-only build is not available.
         let has_torch = || sh::read(venv.python(&["-c", "import torch"])).is_ok();
         if unused || (peer == "bench-torch" && has_torch()) {
             continue;

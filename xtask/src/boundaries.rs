@@ -1,5 +1,6 @@
-//! Boundaries between crates: no plugin links the core, the core holds no backend's name, its runtime knows no backend,
-//! and without the feature `loader` nothing in it opens libraries.
+//! Checks the boundaries between crates: no plugin links the core, the core contains no backend's
+//! name, its runtime knows no backend, and without the feature `loader` no code in it opens
+//! libraries.
 
 use crate::plugins::{self, Built};
 use crate::profile::Profile;
@@ -25,14 +26,18 @@ const BELOW: &[&str] = &[
     "ultramarine-nn-derive",
 ];
 
-/// Backends that we know of. The core must do without knowing any.
+/// Names of known backends. The core must not contain them.
 const BACKENDS: &[&str] = &["cuda", "hip", "metal", "minimal", "opencl", "rocm", "vulkan", "wgpu"];
 
 /// The sources of the core and of its runtime.
 const CORE: &[&str] = &["crates/ultramarine/src", "crates/ultramarine-runtime/src"];
 
-/// The files of the core that may name them: DLPack's numbers of device types (of one, the addresses that MPI libraries take) and
-/// the packages that serve them, for people; and languages of kernels, some of which are called alike.
+/// The files of the core that may contain these names:
+///
+/// - those with DLPack's numbers of device types, including the type whose addresses MPI libraries
+///   accept;
+/// - those with the packages for device types, for messages;
+/// - those with kernel languages, because some languages have the name of a backend.
 const NAMES: &[&str] = &[
     "crates/ultramarine/src/interchange/kinds.rs",
     "crates/ultramarine/src/distributed/device_memory.rs",
@@ -40,11 +45,11 @@ const NAMES: &[&str] = &[
     "crates/ultramarine/src/fast",
 ];
 
-/// Languages of kernels, which are not the backends that take them.
+/// Kernel languages, which are not names of backends.
 const LANGUAGES: [&str; 2] = ["\"cuda-c\"", "\"opencl-c\""];
 
-/// The core and its runtime in a binary: how Rust mangles a crate's name, and the paths of its sources in the places
-/// of panics.
+/// Marks of the core and its runtime in a binary: Rust's mangling of a crate's name, and the paths
+/// of its sources in panic messages.
 const OF_THE_CORE: &[&[u8]] = &[
     b"11ultramarine",
     b"crates/ultramarine/src/",
@@ -52,7 +57,7 @@ const OF_THE_CORE: &[&[u8]] = &[
     b"crates/ultramarine-runtime/src/",
 ];
 
-/// All of it.
+/// Runs all of these checks.
 pub fn run() -> Result<()> {
     graph()?;
     names()?;
@@ -60,7 +65,7 @@ pub fn run() -> Result<()> {
     without_loader()
 }
 
-/// The arrows of the dependency graph.
+/// Checks the dependency graph.
 fn graph() -> Result<()> {
     for name in BELOW {
         let args = ["tree", "--quiet", "-p", name, "-e", "normal,build", "--prefix", "none"];
@@ -69,8 +74,8 @@ fn graph() -> Result<()> {
             bail!("{name} depends on the core, see `cargo tree -p {name}`");
         }
     }
-    // Crates that know the contract alone: hardware makers can do all that a plugin does, and the runtime has its CPU
-    // backend from the core.
+    // These crates must depend only on the contract. A hardware maker can then do everything that a
+    // plugin here does; and the runtime gets its CPU backend from the core.
     for alone in ["ultramarine-cuda", "ultramarine-runtime", "ultramarine-wgpu"] {
         let args = ["tree", "--quiet", "-p", alone, "-e", "normal,build", "--prefix", "none"];
         let tree = sh::read(sh::cargo(&[&args[..], &["--format", "{p}"]].concat()))?;
@@ -82,7 +87,7 @@ fn graph() -> Result<()> {
             bail!("{alone} depends on {other}, and may know the contract alone");
         }
     }
-    // The check must be able to see what it looks for.
+    // Make sure that the check would find a dependency.
     let tree = sh::read(sh::cargo(&["tree", "--quiet", "-p", "ultramarine", "--prefix", "none"]))?;
     if !tree.lines().any(|line| line.split(' ').next() == Some("ultramarine")) {
         bail!("`cargo tree` no longer shows the core by its name");
@@ -90,7 +95,7 @@ fn graph() -> Result<()> {
     Ok(())
 }
 
-/// Backends' names in the sources of the core; comments may have them as examples.
+/// Searches for backends' names in the sources of the core. Comments may have them as examples.
 fn names() -> Result<()> {
     let mut found = Vec::new();
     for file in sh::tree()? {
@@ -100,7 +105,7 @@ fn names() -> Result<()> {
         }
         let bytes = std::fs::read(sh::root().join(&file))
             .with_context(|| format!("cannot read {}", file.display()))?;
-        // Some are tables of numbers.
+        // Some files are not UTF-8, because they are tables of numbers.
         let text = String::from_utf8_lossy(&bytes);
         for (number, line) in text.lines().enumerate() {
             let code = line.split("//").next().unwrap_or_default();
@@ -116,14 +121,14 @@ fn names() -> Result<()> {
     Ok(())
 }
 
-/// The first of [`BACKENDS`] that is a word, or a part of an identifier, of a line of code.
+/// Returns the first of [`BACKENDS`] that is a word or a part of an identifier in a line of code.
 fn backend_named(code: &str) -> Option<&'static str> {
     let lower = code.to_ascii_lowercase();
     let mut words = lower.split(|c: char| !c.is_ascii_alphanumeric());
     words.find_map(|word| BACKENDS.iter().copied().find(|name| *name == word))
 }
 
-/// The plugins' binaries: nothing of the core in them, and nothing exported but entry points.
+/// Checks the plugins' binaries: they contain nothing of the core, and export only entry points.
 fn binaries() -> Result<()> {
     for built in [
         plugins::minimal()?,
@@ -162,19 +167,20 @@ fn binary(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// All features but the loader.
+/// Arguments that select all features except the loader.
 const WITHOUT_LOADER: [&str; 3] = ["--no-default-features", "--features", "fft,linalg,npz"];
 
-/// Crates that take minutes to optimise, which the check can do without: other features below them have them built anew.
+/// Crates whose optimisation takes minutes and is not needed for this check. They are compiled
+/// again because crates below them have other features here.
 const UNOPTIMISED: [&str; 4] =
     ["ultramarine", "ultramarine-cpu", "ultramarine-linalg", "ultramarine-runtime"];
 
-/// The program with a backend linked in: without the feature `loader` no code that opens
-/// libraries is in it; with it there is, so the check can see it.
+/// Checks a program with a linked-in backend. Without the feature `loader` it has no code that
+/// opens libraries. With the feature it has, which shows that the check works.
 fn without_loader() -> Result<()> {
     let profile = Profile::Checked;
     let example = ["--quiet", "--example", "linked"];
-    // As tests have it.
+    // Build it like the tests, so that the build is shared.
     let with = profile.workspace("build", &example);
     let mut without = sh::cargo(&["build", "-p", "ultramarine", &profile.argument()]);
     without.args(example).args(WITHOUT_LOADER);

@@ -13,31 +13,31 @@ pub struct Backend {
     /// Its name, for people.
     pub name: &'static str,
     grade: &'static str,
-    /// The plugin, or none for the CPU kernels that are linked in.
+    /// The plugin; `None` for the linked-in CPU kernels.
     plugin: Option<Built>,
 }
 
 /// The name of the CUDA backend, which runs on the emulated driver.
 const EMULATED: &str = "cuda, emulated";
-/// Its kernels for devices without the products of warpgroups.
+/// The same backend, with its kernels for devices without warpgroup matrix products.
 const WITHOUT_WARPGROUPS: &str = "cuda, emulated, compute capability 8.0";
 
-/// With cuDNN wherever it can.
+/// The same backend, using cuDNN wherever possible.
 const BY_CUDNN: &str = "cuda, emulated, cuDNN";
 
 /// The Vulkan backend, mostly on llvmpipe.
 const VULKAN: &str = "vulkan";
-/// Its kernels for GPUs.
+/// The same backend, with its kernels for GPUs.
 const VULKAN_FOR_GPUS: &str = "vulkan, kernels for GPUs";
 
-/// Names the folder for the programs of the Vulkan backend.
+/// The environment variable with the directory for the Vulkan backend's programs.
 const PROGRAMS: &str = "ULTRAMARINE_WGPU_SOURCES";
 
-/// The operations that cuDNN is asked for.
+/// The operations for which cuDNN is used.
 const OF_CUDNN: [&str; 5] =
     ["convolve", "convolve_input", "convolve_weight", "attention", "attention_gradient"];
 
-/// The operations whose kernels have a form for both.
+/// The operations whose kernels exist with and without warpgroup products.
 const BY_WARPGROUPS: [&str; 4] =
     ["attention", "attention_gradient", "quantized_matmul", "gather_matmul"];
 
@@ -46,7 +46,7 @@ pub fn backends() -> Result<Vec<Backend>> {
     Profile::Checked.build()?;
     let backend = |name, grade, plugin| Backend { name, grade, plugin };
     Ok(vec![
-        // The slowest first, since others run beside it.
+        // The slowest come first, because the others run beside them.
         backend(EMULATED, "complete", Some(plugins::on_emulator()?)),
         backend("opencl", "complete", Some(plugins::opencl()?)),
         backend(WITHOUT_WARPGROUPS, "complete", Some(plugins::on_emulator()?)),
@@ -59,7 +59,7 @@ pub fn backends() -> Result<Vec<Backend>> {
     ])
 }
 
-/// One line for each backend; an error if one does not conform.
+/// Prints one line for each backend. Returns an error if a backend does not conform.
 pub fn run() -> Result<()> {
     let mut failed = Vec::new();
     for backend in backends()? {
@@ -76,7 +76,7 @@ pub fn run() -> Result<()> {
     Ok(())
 }
 
-/// Runs the kit on a backend. The outcome has the last line of its report.
+/// Runs the kit on a backend. The outcome has the last line of the kit's report.
 pub fn check(backend: &Backend) -> Result<Outcome> {
     let plugin = match &backend.plugin {
         None => "--builtin".to_owned(),
@@ -105,9 +105,9 @@ pub fn check(backend: &Backend) -> Result<Outcome> {
         VULKAN_FOR_GPUS => {
             plugins::on_vulkan(&mut kit);
             kit.env("ULTRAMARINE_VULKAN_KERNELS", "gpu");
-            // Kernels with barriers take llvmpipe's compiler long.
+            // llvmpipe's compiler takes long for kernels with barriers.
             kit.args(["--time-limit", "900"]);
-            // Those of an earlier version would be tried again.
+            // Remove the programs of earlier versions, which would be tested again.
             std::fs::remove_dir_all(programs()?)?;
             kit.env(PROGRAMS, programs()?);
         }
@@ -116,10 +116,10 @@ pub fn check(backend: &Backend) -> Result<Outcome> {
     if [EMULATED, WITHOUT_WARPGROUPS, BY_CUDNN].contains(&backend.name) {
         plugins::emulate(&mut kit);
         if backend.name == EMULATED {
-            // Ranks for collectives.
+            // Several devices are needed for the ranks of collectives.
             kit.env("ULTRAMARINE_CUDA_DEVICES", "3").env("EMULATED_CUDA_DEVICES", "3");
         }
-        // Every kernel is compiled by a C++ compiler at its first use.
+        // A C++ compiler compiles every kernel at its first use.
         kit.args(["--time-limit", "900"]);
     }
     let conforms = sh::follow(kit, |line| {
@@ -128,7 +128,7 @@ pub fn check(backend: &Backend) -> Result<Outcome> {
         }
     })?;
     if conforms && backend.name == VULKAN_FOR_GPUS {
-        // The programs that the kit ran, in the languages of the hals that are not here.
+        // Test the programs that the kit ran in the languages of the hals that this machine lacks.
         let mut others = Profile::Checked.workspace("test", &["--quiet", "--test", "other_hals"]);
         others.env(PROGRAMS, programs()?);
         let (written, totals) = sh::test_totals(others)?;
@@ -139,7 +139,7 @@ pub fn check(backend: &Backend) -> Result<Outcome> {
     Ok(if conforms { Outcome::Right(last) } else { Outcome::Wrong(last) })
 }
 
-/// Where the Vulkan backend writes its programs.
+/// Returns the directory to which the Vulkan backend writes its programs.
 fn programs() -> Result<PathBuf> {
     let folder = sh::root().join("target/wgpu-programs");
     std::fs::create_dir_all(&folder)?;

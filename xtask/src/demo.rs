@@ -4,7 +4,7 @@ use crate::python::Venv;
 use crate::sh;
 use anyhow::Result;
 
-/// Programs that run, in this order. Each says where it leaves what it has learnt.
+/// The programs, in the order in which they run. Each prints where it stores its trained model.
 const EXAMPLES: [&str; 2] = ["examples/digits.py", "examples/text.py"];
 
 /// Builds, makes `.venv`, and trains two models: one of handwritten digits, one of a book's text.

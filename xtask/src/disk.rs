@@ -1,14 +1,16 @@
-//! Room on the disk: compilers and linkers that find none fail in ways that look like other faults.
+//! Checks for free disk space, because compilers and linkers without space fail in ways that look
+//! like other faults.
 
 use crate::sh;
 use anyhow::{Result, bail};
 
-/// Bytes that a fresh clone's builds, Python packages and caches may take.
+/// Bytes that the builds, Python packages and caches of a fresh clone may take.
 const FRESH: u64 = 10 << 30;
-/// Bytes that they may grow by where they are there.
+/// Bytes by which existing builds may grow.
 const AGAIN: u64 = 4 << 30;
 
-/// Prints what is free where builds are; an error if it is too little. Elsewhere than on Unix it is not known.
+/// Prints the free space where builds are stored. Returns an error if there is too little. On
+/// systems other than Unix, the free space is not known.
 pub fn check() -> Result<()> {
     let target = sh::root().join("target");
     std::fs::create_dir_all(&target)?;
@@ -30,7 +32,7 @@ pub fn check() -> Result<()> {
     Ok(())
 }
 
-/// The bytes that a table of `df -Pk` has as available.
+/// Returns the available bytes in the output of `df -Pk`.
 fn free(table: &str) -> Option<u64> {
     let kilobytes: u64 = table.lines().nth(1)?.split_whitespace().nth(3)?.parse().ok()?;
     kilobytes.checked_mul(1024)

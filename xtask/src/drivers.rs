@@ -1,39 +1,42 @@
-//! System packages that tests need and a machine may lack: OpenCL's loader and headers, and PoCL, which runs OpenCL on the
-//! processor; Vulkan's loader, and Mesa's llvmpipe, which runs Vulkan there; both implementations of MPI.
+//! System packages that tests need and that a machine may lack:
+//!
+//! - OpenCL's loader and headers, and PoCL, which runs OpenCL on the processor;
+//! - Vulkan's loader, and Mesa's llvmpipe, which runs Vulkan on the processor;
+//! - both implementations of MPI.
 
 use crate::sh;
 use std::path::Path;
 
-/// Debian's packages with a file that each brings.
+/// Debian's packages, each with a file that it installs.
 const OPENCL: [(&str, &str); 2] = [
     ("ocl-icd-opencl-dev", "/usr/include/CL/cl.h"),
     ("pocl-opencl-icd", "/etc/OpenCL/vendors/pocl.icd"),
 ];
 
-/// Installs what is missing for OpenCL.
+/// Installs the missing packages for OpenCL.
 pub fn opencl() {
-    // Any driver will do; PoCL is the one that every machine can have.
+    // Any driver suffices. PoCL works on every machine.
     let driver = std::fs::read_dir("/etc/OpenCL/vendors").is_ok_and(|mut d| d.next().is_some());
     let wanted = OPENCL.iter().filter(|(package, _)| !(driver && package.starts_with("pocl")));
     install("OpenCL", &wanted.copied().collect::<Vec<_>>());
 }
 
-/// The same for Vulkan.
+/// Debian's packages for Vulkan.
 const VULKAN: [(&str, &str); 2] = [
     ("libvulkan1", "/usr/share/doc/libvulkan1"),
     ("mesa-vulkan-drivers", "/usr/share/doc/mesa-vulkan-drivers"),
 ];
 
-/// The layer that says what is wrong in the use of Vulkan.
+/// The layer that reports errors in the use of Vulkan.
 const VALIDATION: [(&str, &str); 1] = [(
     "vulkan-validationlayers",
     "/usr/share/vulkan/explicit_layer.d/VkLayer_khronos_validation.json",
 )];
 
-/// The compiler of kernels that tests run as SPIR-V.
+/// The compiler for the tests' kernels in SPIR-V.
 const GLSLANG: [(&str, &str); 1] = [("glslang-tools", "/usr/bin/glslangValidator")];
 
-/// Installs what is missing for Vulkan.
+/// Installs the missing packages for Vulkan.
 pub fn vulkan() {
     if !has_vulkan() {
         install("Vulkan", &VULKAN);
@@ -42,19 +45,20 @@ pub fn vulkan() {
     install("kernels in SPIR-V", &GLSLANG);
 }
 
-/// Launchers of both implementations; each depends on its library. Open MPI's does not start without ssh, also on one host.
+/// Launchers of both implementations. Each depends on its library. Open MPI's launcher does not
+/// start without ssh, even on a single host.
 const MPI: [(&str, &str); 3] = [
     ("openmpi-bin", "/usr/bin/mpirun.openmpi"),
     ("mpich", "/usr/bin/mpirun.mpich"),
     ("openssh-client", "/usr/bin/ssh"),
 ];
 
-/// Installs what is missing for programs of several ranks.
+/// Installs the missing packages for programs with several ranks.
 pub fn mpi() {
     install("MPI", &MPI);
 }
 
-/// Returns true where there are a loader and a driver.
+/// Returns true if there are a loader and a driver.
 pub fn has_vulkan() -> bool {
     let loader =
         ["/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib"]
@@ -66,8 +70,9 @@ pub fn has_vulkan() -> bool {
     loader && driver
 }
 
-/// Installs those of Debian's packages whose file is missing, where that is possible: with apt-get, as root. Otherwise it says
-/// so and returns false; the tests of `subject` skip themselves visibly.
+/// Installs those of Debian's packages whose file is missing. This needs apt-get, and root. If it
+/// is not possible, prints this and returns false; the tests of `subject` then skip themselves
+/// visibly.
 pub fn install(subject: &str, packages: &[(&str, &str)]) -> bool {
     let missing = packages.iter().filter(|(_, file)| !Path::new(file).exists());
     let missing: Vec<&str> = missing.map(|(package, _)| *package).collect();
@@ -89,7 +94,7 @@ pub fn install(subject: &str, packages: &[(&str, &str)]) -> bool {
         apt.env("DEBIAN_FRONTEND", "noninteractive");
         sh::run(apt)
     };
-    // The lists of packages may be old, or not there at all.
+    // The package lists may be old or missing, so update them and try again.
     let installed = install().or_else(|_| {
         sh::run(sh::cmd("apt-get", &["update", "-qq"]))?;
         install()

@@ -1,5 +1,6 @@
-//! Operations that are built outside: the examples, installed as their users would, and a second build of our
-//! package, in which an extension that was built against the first has to work.
+//! Operations that are built outside of this repository's crates. The examples are installed as
+//! their users would install them. Then there is a second build of the package, with which an
+//! extension that was built for the first build has to work.
 
 use crate::profile::Profile;
 use crate::python::{ULTRAMARINE, Venv};
@@ -7,10 +8,10 @@ use crate::sh;
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 
-/// Where the examples are.
+/// The directory of the examples.
 const EXAMPLES: &str = "examples/extensions";
 
-/// The folders that an example needs beside its own.
+/// The directories that an example needs in addition to its own.
 const BELOW: [&str; 3] =
     ["crates/ultramarine-abi", "crates/ultramarine-extension", "python/ultramarine/extension.py"];
 
@@ -22,8 +23,8 @@ pub fn examples() -> Result<Vec<PathBuf>> {
     Ok(projects.filter_map(|f| f.parent().map(Path::to_path_buf)).collect())
 }
 
-/// Builds an example and installs it, unless nothing that goes into it has changed. What is compiled of Rust
-/// is shared by all, apart from the workspace.
+/// Builds an example and installs it, unless its inputs are unchanged. All examples share the
+/// compiled Rust code, but the workspace does not share it with them.
 pub fn install(venv: &Venv, example: &Path) -> Result<()> {
     let name = example.file_name().unwrap_or_default().to_string_lossy();
     let goes_in =
@@ -38,7 +39,7 @@ pub fn install(venv: &Venv, example: &Path) -> Result<()> {
     })
 }
 
-/// A directory with nothing but this backend, for `ULTRAMARINE_BACKEND_PATH`.
+/// Makes a directory with only this backend, for `ULTRAMARINE_BACKEND_PATH`.
 pub fn alone(backend: &Path) -> Result<PathBuf> {
     let directory = sh::root().join("target/backend-of-extensions");
     let name = backend.file_name().context("a backend is a file")?;
@@ -46,12 +47,13 @@ pub fn alone(backend: &Path) -> Result<PathBuf> {
     Ok(directory)
 }
 
-/// A folder with our package, whose module was compiled otherwise than the installed one.
+/// Makes a directory with the package, whose module was compiled differently from the installed
+/// one.
 pub fn other_build() -> Result<PathBuf> {
     sh::say("building ultramarine once more, with other settings of the compiler");
     let profile = Profile::Checked;
     let mut build = profile.libraries();
-    // Crates below stay as they are, and are not compiled again.
+    // The other crates are unchanged, and are not compiled again.
     for package in ["ultramarine", "ultramarine-python"] {
         let name = profile.name();
         build.args(["--config", &format!("profile.{name}.package.{package}.opt-level=0")]);

@@ -1,4 +1,5 @@
-//! The tests that failed, said again at the end: logs are long, and some services show the last part alone.
+//! The failed tests, printed again at the end, because logs are long and some services show only
+//! the last part.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -8,13 +9,13 @@ const CHARACTERS: usize = 400;
 
 static KEPT: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// Collects, from what a command prints, the names of tests that fail and what they say.
+/// Collects the names and messages of failed tests from a command's output.
 #[derive(Default)]
 pub struct Failures {
     found: Vec<String>,
     /// True between the first and the second `failures:` of a Rust test program.
     in_details: bool,
-    /// The number of lines that the test in hand has.
+    /// The number of lines that the current test has.
     lines: usize,
 }
 
@@ -32,12 +33,12 @@ impl Failures {
                 self.found.push(line.chars().take(CHARACTERS).collect());
             }
         } else if line.starts_with("FAILED ") || line.starts_with("ERROR ") {
-            // So pytest and the conformance kit begin such lines.
+            // pytest and the conformance kit begin such lines in this way.
             self.found.push(line.chars().take(CHARACTERS).collect());
         }
     }
 
-    /// Keeps what was found, under the command's name, until [`show`] prints it.
+    /// Stores the findings under the command's name, until [`show`] prints them.
     pub fn keep(self, command: &str) {
         if !self.found.is_empty() {
             let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
@@ -46,7 +47,7 @@ impl Failures {
     }
 }
 
-/// Prints what the commands that failed said of their tests.
+/// Prints the messages of failed tests, for each command that failed.
 pub fn show() {
     let kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
     if !kept.is_empty() {

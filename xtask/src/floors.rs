@@ -1,12 +1,12 @@
-//! Import circles between the top-level modules of a crate. Where there is none, the modules stand on floors: each
-//! imports from lower ones only, and can be read and changed without those above.
+//! Import circles between the top-level modules of a crate. Without circles, the modules form
+//! layers: each imports only from lower ones, and can be read and changed without those above.
 
 use crate::sh;
 use anyhow::{Context, Result, bail};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// The crates whose modules stand on floors.
+/// The crates whose modules must form layers.
 const CRATES: &[&str] = &[
     "ultramarine",
     "ultramarine-cpu",
@@ -16,17 +16,17 @@ const CRATES: &[&str] = &[
     "ultramarine-wgpu",
 ];
 
-/// Imports of a crate that a message names, at most.
+/// The most imports of a crate that a message names.
 const SHOWN: usize = 20;
 
-/// One import: the module that has it, the module it names, and where it stands.
+/// An import: the importing module, the imported module, and its place in the source.
 struct Import {
     from: String,
     to: String,
     place: String,
 }
 
-/// Fails with the imports that make a circle.
+/// Fails if imports form a circle, and names these imports.
 pub fn run() -> Result<()> {
     let mut circles = Vec::new();
     for name in CRATES {
@@ -44,7 +44,7 @@ pub fn run() -> Result<()> {
     Ok(())
 }
 
-/// The imports between top-level modules in the sources below `folder`, tests apart.
+/// Returns the imports between top-level modules in the sources below `folder`, without tests.
 fn imports_of(folder: &Path) -> Result<Vec<Import>> {
     let mut files = Vec::new();
     for file in sh::tree()? {
@@ -80,14 +80,14 @@ fn imports_of(folder: &Path) -> Result<Vec<Import>> {
     Ok(imports)
 }
 
-/// The lines without comments, and without what stands behind a `mod tests`.
+/// Returns the lines without comments, and without everything after a `mod tests`.
 fn code(text: &str) -> String {
     let lines = text.lines().take_while(|line| !line.starts_with("mod tests {"));
     lines.map(|line| line.split("//").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")
 }
 
-/// The names that follow `crate::`, or as many `super::` as lead to the crate from a module of that depth; with their
-/// lines.
+/// Returns the names, with their lines, that follow `crate::`. In a module at this depth, as many
+/// `super::` as lead to the crate's root count too.
 fn named(text: &str, depth: usize) -> Vec<(usize, String)> {
     let text = code(text);
     let up = "super::".repeat(depth);
@@ -109,7 +109,8 @@ fn named(text: &str, depth: usize) -> Vec<(usize, String)> {
     found
 }
 
-/// The names that the crate's root takes from its modules, each with its module: `crate::name` is an import of that.
+/// Returns the names that the crate's root re-exports, each with its module: `crate::name` is then
+/// an import of this module.
 fn reexported(text: &str, tops: &BTreeSet<String>) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     for import in
@@ -119,7 +120,7 @@ fn reexported(text: &str, tops: &BTreeSet<String>) -> BTreeMap<String, String> {
         if let Some(names) = import.strip_prefix(module.as_str())
             && tops.contains(&module)
         {
-            // A path ends in the name, and the paths of a group in one each.
+            // A path ends in the name. Each path of a group ends in a name.
             let ends =
                 names.split([',', '}']).filter_map(|path| path.rsplit([':', '{', ' ']).next());
             let ends = ends.map(str::trim).filter(|name| !name.is_empty() && !tops.contains(*name));
@@ -129,7 +130,7 @@ fn reexported(text: &str, tops: &BTreeSet<String>) -> BTreeMap<String, String> {
     found
 }
 
-/// The first names of a path, or of each path of a group in braces.
+/// Returns the first name of a path, or of each path of a group in braces.
 fn leading(text: &str) -> Vec<String> {
     let word = |text: &str| -> String {
         text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect()
@@ -154,7 +155,8 @@ fn leading(text: &str) -> Vec<String> {
     names
 }
 
-/// The imports between modules that reach each other. The rarest come first: most imports keep to the order.
+/// Returns the imports that belong to circles. The rarest come first, because most imports respect
+/// the order of the layers.
 fn circular(imports: &[Import]) -> Vec<&Import> {
     let mut reach: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for import in imports {

@@ -1,5 +1,5 @@
-//! `cargo xtask gpu`: the bundle in `target/gpu` with which a machine with a GPU and no Rust checks and times the CUDA
-//! backend, and the Vulkan one beside it.
+//! `cargo xtask gpu`: makes the bundle in `target/gpu`. With it, a machine with a GPU but without
+//! Rust checks and times the CUDA backend and the Vulkan backend.
 
 use crate::plugins::{self, Built};
 use crate::profile::Profile;
@@ -8,13 +8,14 @@ use crate::sh;
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 
-/// The most bytes of bundle and tree together: what a transfer to the GPU machine takes.
+/// The most bytes of bundle and tree together, which is the limit of a transfer to the GPU machine.
 const MOST: u64 = 64 << 20;
 
 /// Python packages for the machine, as wheels.
 const WHEELS: &str = "testing/gpu-checks/wheels.txt";
 
-/// The programs of bench/native that the machine runs. Those that hold the whole core are too large for the bundle.
+/// The programs of bench/native that the machine runs. Those that contain the whole core are too
+/// large for the bundle.
 const BENCHES: [&str; 2] = ["limits", "gemm"];
 
 /// Builds with the profile `release` and lays out the bundle.
@@ -41,7 +42,8 @@ pub fn run() -> Result<()> {
 
 /// The plugins, the kit and the native benchmarks.
 fn programs(to: &Path) -> Result<()> {
-    // The Vulkan backend lies apart, so that usual runs have one backend for the GPU.
+    // The Vulkan backend is in a separate directory, so that usual runs have only one backend for
+    // the GPU.
     for (built, place) in [
         (plugins::cuda(Profile::Release)?, "backends/libultramarine-cuda.so"),
         (plugins::vulkan(Profile::Release)?, "vulkan/libultramarine-vulkan.so"),
@@ -70,7 +72,8 @@ fn packages(to: &Path) -> Result<()> {
     copy_stripped(&axpby.join("target/release/lib_native.so"), &package.join("_native.abi3.so"))
 }
 
-/// Puts programs and packages, which are most of the bundle, into one compressed file. The check unpacks it.
+/// Packs programs and packages, which are most of the bundle, into one compressed file. The check
+/// on the machine unpacks it.
 fn pack(to: &Path) -> Result<()> {
     const PARTS: [&str; 4] = ["backends", "bin", "site", "vulkan"];
     let (folder, file) = (to.to_string_lossy(), to.join("programs.tar.gz"));
@@ -81,7 +84,7 @@ fn pack(to: &Path) -> Result<()> {
     })
 }
 
-/// Downloads the wheels that the machine may lack; those of an earlier call are used again.
+/// Downloads the wheels that the machine may lack. Wheels of an earlier call are reused.
 fn wheels(to: &Path) -> Result<()> {
     let kept = sh::root().join("target/gpu-wheels");
     let venv = Venv::open(".venv")?;
@@ -94,7 +97,7 @@ fn wheels(to: &Path) -> Result<()> {
         let python = ["--python-version", "3.12", "--implementation", "cp"];
         let place = ["--dest", &folder, "-r", WHEELS];
         let mut args = [&what[..], &python, &place].concat();
-        // pip takes the name of a platform exactly.
+        // pip needs the exact name of a platform.
         let platforms: Vec<String> =
             [39, 35, 34, 28, 27, 17].iter().map(|n| format!("manylinux_2_{n}_x86_64")).collect();
         for platform in platforms.iter().map(String::as_str).chain(["manylinux2014_x86_64"]) {
@@ -109,7 +112,7 @@ fn wheels(to: &Path) -> Result<()> {
     sh::copy_tree(&kept, to)
 }
 
-/// The commit, `-changed` behind it if files differ, as `bench/record.py` writes it.
+/// Returns the commit, followed by `-changed` if files differ, in the format of `bench/record.py`.
 fn commit() -> Result<String> {
     let hash = sh::read(sh::cmd("git", &["rev-parse", "--short=9", "HEAD"]))?;
     let changed = sh::read(sh::cmd("git", &["status", "--porcelain", "--untracked-files=no"]))?;
@@ -122,7 +125,7 @@ fn copy_stripped(from: &Path, to: &Path) -> Result<()> {
     strip(to)
 }
 
-/// Removes the symbols of a program or a library, which are most of it.
+/// Removes the symbols of a program or a library, which take most of its space.
 fn strip(file: &Path) -> Result<()> {
     sh::run(sh::cmd("strip", &["--strip-unneeded", &file.to_string_lossy()]))
 }
@@ -140,7 +143,7 @@ fn size(folder: &Path) -> Result<u64> {
     })
 }
 
-/// The bytes of the files that git knows or would add.
+/// Returns the bytes of the files that git tracks or would add.
 fn tree_size() -> Result<u64> {
     let sizes = sh::tree()?.into_iter().map(|file| std::fs::metadata(sh::root().join(file)));
     sizes.map(|about| Ok(about?.len())).sum()

@@ -1,4 +1,4 @@
-//! `cargo xtask lint`: what needs no run to be seen.
+//! `cargo xtask lint`: checks that need no run of the programs.
 
 use crate::boundaries;
 use crate::minutes;
@@ -10,26 +10,28 @@ use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// The longest that a source file may be. One subject each: split what grows beyond.
+/// The most lines of a source file. A file should have one subject; split a file that grows beyond
+/// this.
 const MOST_LINES: usize = 600;
 
-/// Files that may be longer, with the reason.
+/// Longer files that are allowed, with the reason.
 const LONGER: &[(&str, &str)] = &[
     ("python/ultramarine/__init__.pyi", "one stub per module is what type checkers read"),
     ("crates/ultramarine-abi/src/schema/codes.rs", "generated: it grows with the schema"),
     ("crates/ultramarine-abi/src/schema/table.rs", "generated: it grows with the schema"),
 ];
 
-/// The folders of sources, and the most files side by side in one of them: more want folders by subject.
+/// The directories of sources. A directory may contain only so many files; more have to be grouped
+/// in directories by subject.
 const SOURCE_FOLDERS: &[&str] = &["bench", "crates", "examples", "python", "testing", "xtask"];
 const MOST_FILES: usize = 25;
 
-/// Crates that are workspaces of their own: the fuzz target, which wants flags of its own, and extensions.
+/// Crates that are separate workspaces: the fuzz target, which needs its own flags, and extensions.
 const FUZZ: &str = "crates/ultramarine-dlpack/fuzz";
 const EXTENSIONS: &[&str] =
     &["examples/extensions/axpby", "python/tests/extensions/sources/panicking"];
 
-/// `cargo xtask lint [--full]`: checks all of it, also after a failure.
+/// `cargo xtask lint [--full]`: runs all checks, even after a failure.
 pub fn command(args: &[String]) -> Result<()> {
     let full = match args {
         [] => None,
@@ -73,7 +75,7 @@ const CHECKS: &[Check] = &[
     ("files in folders", folders),
 ];
 
-/// Builds the documentation of two revisions, which takes minutes: for `--full` alone.
+/// Builds the documentation of two revisions, which takes minutes. It runs only with `--full`.
 const SEMVER: Check = ("semver", crate::semver::lint);
 
 const LINTS: [&str; 5] = ["--", "-D", "warnings", "-D", "clippy::undocumented_unsafe_blocks"];
@@ -87,14 +89,15 @@ fn rustfmt() -> Result<()> {
     Ok(())
 }
 
-/// Clippy over the workspace, with the profile and the features of the tests: macros and build scripts are built once for both.
+/// Runs clippy on the workspace, with the profile and the features of the tests, so that macros and
+/// build scripts are built only once for both.
 fn clippy() -> Result<()> {
     let mut clippy = Profile::Checked.workspace("clippy", &["--all-targets", "--quiet"]);
     clippy.args(LINTS);
     sh::run(clippy)
 }
 
-/// The smallest build that a program can have.
+/// Runs clippy on the smallest build that a program can have.
 fn clippy_without_features() -> Result<()> {
     let profile = Profile::Checked.argument();
     let clippy = ["clippy", "-p", "ultramarine", "--no-default-features", "--quiet", &profile];

@@ -1,5 +1,5 @@
-//! How long each step of a command takes, printed at its end. `test` begins the list and `lint` goes on with it, so
-//! that a run of continuous integration ends with the whole.
+//! The duration of each step of a command, printed at the command's end. `test` begins the list and
+//! `lint` continues it, so that a run of continuous integration ends with the complete list.
 
 use crate::sh;
 use anyhow::{Context, Result};
@@ -8,10 +8,11 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-/// The most minutes that `.ci/run` may take, see the ledger in CONTRIBUTING.md.
+/// The most minutes that `.ci/run` may take; see the ledger in CONTRIBUTING.md.
 const LIMIT: f64 = 60.0;
 
-/// A step per line: when it began in seconds of the Unix epoch, its seconds, its name.
+/// The file of the list. It has a line per step: the beginning in seconds of the Unix epoch, the
+/// duration in seconds, the name.
 fn file() -> PathBuf {
     sh::root().join("target/minutes.tsv")
 }
@@ -25,13 +26,13 @@ pub fn begin() -> Result<()> {
     std::fs::write(&file, "").with_context(|| format!("cannot write {}", file.display()))
 }
 
-/// Runs a step and notes how long it took, also if it fails.
+/// Runs a step and records its duration, even if it fails.
 pub fn step<T>(name: &str, work: impl FnOnce() -> T) -> T {
     let began = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
     let started = Instant::now();
     let result = work();
     let line = format!("{began:.1}\t{:.1}\t{name}\n", started.elapsed().as_secs_f64());
-    // Appended whole: steps run side by side.
+    // Each line is written with one append, because steps run at the same time.
     let file = OpenOptions::new().create(true).append(true).open(file());
     let written = file.and_then(|mut file| file.write_all(line.as_bytes()));
     if let Err(error) = written {

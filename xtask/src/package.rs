@@ -1,4 +1,4 @@
-//! `cargo xtask package`: the wheel, and proof that it can be used.
+//! `cargo xtask package`: builds the wheel, and checks that it can be used.
 
 use crate::plugins::{self, Built};
 use crate::profile::Profile;
@@ -62,7 +62,7 @@ pub fn run() -> Result<()> {
     Ok(())
 }
 
-/// The packages of the README's line `pip install ...`.
+/// Returns the packages in the README's line `pip install ...`.
 fn packages_of_the_readme() -> Result<Vec<String>> {
     let text = std::fs::read_to_string(sh::root().join("README.md"))?;
     let line = text.lines().find_map(|line| line.strip_prefix("pip install "));
@@ -71,7 +71,7 @@ fn packages_of_the_readme() -> Result<Vec<String>> {
     Ok(words.map(str::to_owned).collect())
 }
 
-/// A package index of files, as pip reads it: a folder for each package, with a page of links.
+/// A package index in files, in pip's format: a directory for each package, with a page of links.
 struct Index {
     folder: PathBuf,
 }
@@ -95,7 +95,8 @@ impl Index {
     }
 }
 
-/// The environment that builds wheels, a fresh one that installs them, and the index between.
+/// The environment that builds wheels, a fresh one that installs them, and the index that connects
+/// both.
 struct Made<'a> {
     venv: &'a Venv,
     fresh: &'a Venv,
@@ -103,13 +104,14 @@ struct Made<'a> {
 }
 
 impl Made<'_> {
-    /// Publishes a wheel, and installs it by its package's name beside those that it needs.
+    /// Publishes a wheel, and installs it by its package's name, with its dependencies.
     fn install(&self, package: &str, wheel: &Path) -> Result<()> {
         self.index.publish(package, wheel)?;
         self.fresh.pip_install_from(&self.index.folder, &[package.to_owned()])
     }
 
-    /// The wheel of a backend: built, installed beside, found. Where there is no device it says so.
+    /// Checks the wheel of a backend: builds it, installs it, and checks that the backend is found.
+    /// If there is no device, prints that.
     fn backend(&self, package: &str, name: &str, built: Built) -> Result<()> {
         sh::say(&format!("building the wheel of {package}"));
         let Built::At(library) = built else { bail!("{package} was not built") };
@@ -143,7 +145,8 @@ impl Made<'_> {
         self.venv.python(&[&wheel[..], &["-w", dist, source]].concat())
     }
 
-    /// The wheel of the conformance kit: built, installed beside, run by `python -m ultramarine conform`.
+    /// Checks the wheel of the conformance kit: builds it, installs it, and runs it by `python -m
+    /// ultramarine conform`.
     fn conform(&self) -> Result<()> {
         sh::say("building the wheel of the conformance kit");
         sh::run(self.pip_wheel("dist/conform", "crates/ultramarine-conform/package"))?;
@@ -154,7 +157,8 @@ impl Made<'_> {
         sh::run(self.fresh.python(&conform))
     }
 
-    /// The wheel of the DLPack checks: built, installed beside, run on the installed package.
+    /// Checks the wheel of the DLPack checks: builds it, installs it, and runs it on the installed
+    /// package.
     fn dlpack_check(&self) -> Result<()> {
         sh::say("building the wheel of the DLPack checks");
         let manifest = "crates/ultramarine-dlpack-check/Cargo.toml";

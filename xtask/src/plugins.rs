@@ -1,6 +1,6 @@
-//! The backends that this repository holds as plugins, built into `target/backends`: the
-//! examples in C with the C compiler and the contract's headers alone, the CPU crate, CUDA's and Vulkan's by cargo, with
-//! the profile `checked`.
+//! The backends of this repository as plugins, built into `target/backends`. The examples in C need
+//! only the C compiler and the contract's headers. Cargo builds the plugins of the CPU crate, CUDA
+//! and Vulkan with the profile `checked`.
 
 use crate::drivers;
 use crate::profile::Profile;
@@ -9,12 +9,12 @@ use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Where the plugins are.
+/// Returns the directory of the plugins.
 pub fn directory() -> PathBuf {
     sh::root().join("target/backends")
 }
 
-/// A plugin, or why there is none on this machine.
+/// A plugin, or the reason why this machine cannot build it.
 pub enum Built {
     /// The library.
     At(PathBuf),
@@ -22,7 +22,7 @@ pub enum Built {
     Missing(String),
 }
 
-/// `cargo xtask plugins`: all of them; what this machine cannot build is said.
+/// `cargo xtask plugins`: builds all plugins, and names those that this machine cannot build.
 pub fn run() -> Result<()> {
     let mut all =
         vec![("minimal", minimal()?), ("opencl", opencl()?), ("cuda", cuda(Profile::Checked)?)];
@@ -59,8 +59,8 @@ pub fn opencl() -> Result<Built> {
     example("opencl", "libultramarine-opencl.so")
 }
 
-/// Builds `examples/backends/{name}` by `make`, from scratch: headers
-/// of the contract change without it.
+/// Builds `examples/backends/{name}` by `make`. It always builds from scratch, because make does
+/// not notice changed headers of the contract.
 fn example(name: &str, made: &str) -> Result<Built> {
     let source = sh::root().join("examples/backends").join(name);
     std::fs::create_dir_all(directory())?;
@@ -68,17 +68,17 @@ fn example(name: &str, made: &str) -> Result<Built> {
     let mut make = sh::cmd("make", &["--quiet", "--always-make", &out]);
     make.current_dir(&source);
     sh::run(make)?;
-    // Makefiles without OUT build where they are.
+    // Makefiles without OUT build in their own directory.
     let places = [directory().join(name).join(made), source.join(made)];
     let from = places.iter().find(|p| p.is_file()).context("make did not build the plugin")?;
     let to = directory().join(made);
-    // A new file: programs that have the former one open keep it.
+    // Remove the old file first, so that programs that have it open keep it.
     let _ = std::fs::remove_file(&to);
     std::fs::copy(from, &to).with_context(|| format!("cannot copy {}", from.display()))?;
     Ok(Built::At(to))
 }
 
-/// The CPU crate as a plugin that lies over cpu:0: the variant that this machine can run.
+/// Builds the CPU crate as a plugin that overlays cpu:0, in the variant that this machine can run.
 pub fn overlay() -> Result<Built> {
     #[cfg(target_arch = "x86_64")]
     for (variant, runs) in [
@@ -103,8 +103,8 @@ fn cpu(variant: &str) -> Result<Built> {
     place(&profile.folder().join("libultramarine_cpu_plugin.so"), &to)
 }
 
-/// The CUDA backend. It is built without any of NVIDIA's files, so everywhere. What packages ship stays where
-/// cargo builds it.
+/// Builds the CUDA backend. The build needs no files of NVIDIA, so it works everywhere. Packages
+/// take the library from cargo's directory.
 pub fn cuda(profile: Profile) -> Result<Built> {
     profile.build()?;
     let from = profile.folder().join("libultramarine_cuda.so");
@@ -114,7 +114,8 @@ pub fn cuda(profile: Profile) -> Result<Built> {
     }
 }
 
-/// The Vulkan backend, in a folder of its own: beside the other plugins it would be a device of tests that ask for theirs.
+/// Builds the Vulkan backend into a separate directory. Beside the other plugins, it would add a
+/// device to tests that need only their own.
 pub fn vulkan(profile: Profile) -> Result<Built> {
     profile.build()?;
     let from = profile.folder().join("libultramarine_wgpu.so");
@@ -124,7 +125,7 @@ pub fn vulkan(profile: Profile) -> Result<Built> {
     }
 }
 
-/// The Vulkan backend where there is a driver.
+/// Builds the Vulkan backend, if there is a driver.
 pub fn vulkan_with_driver() -> Result<Built> {
     if drivers::has_vulkan() {
         return vulkan(Profile::Checked);
@@ -133,20 +134,22 @@ pub fn vulkan_with_driver() -> Result<Built> {
     Ok(Built::Missing(missing.to_owned()))
 }
 
-/// Has a command keep the kernels that it compiles, and those that Mesa does. Its drivers complain where nobody is logged in.
+/// Makes a command keep the kernels that it compiles, and those that Mesa compiles. The drivers
+/// complain if no user is logged in.
 pub fn on_vulkan(command: &mut Command) {
     let kept = sh::root().join("target/mesa");
     if std::env::var_os("XDG_RUNTIME_DIR").is_none() && std::fs::create_dir_all(&kept).is_ok() {
         command.env("XDG_RUNTIME_DIR", &kept);
     }
     command.env("MESA_SHADER_CACHE_DIR", kept);
-    // Most of the time on llvmpipe is its compiler's, and its optimizer takes up to a third of that.
+    // On llvmpipe most of the time is spent in its compiler, and up to a third of that in its
+    // optimizer.
     command.env("GALLIVM_PERF", "nopt");
     command.env("ULTRAMARINE_CACHE_DIR", sh::root().join("target/vulkan-cache"));
 }
 
-/// The CUDA driver and NVRTC that the tests have where there is no GPU, in a directory: they run
-/// kernels on the CPU. Needs a C++ compiler.
+/// Builds the emulated CUDA driver and NVRTC, which tests use without a GPU, into a directory. They
+/// run kernels on the CPU. Needs a C++ compiler.
 pub fn emulated_cuda() -> Result<Built> {
     let out = sh::root().join("target/emulated-cuda");
     let cxx = std::env::var_os("CXX").unwrap_or_else(|| "c++".into());
@@ -159,7 +162,7 @@ pub fn emulated_cuda() -> Result<Built> {
     Ok(Built::At(out))
 }
 
-/// The CUDA backend where [`emulate`] can show it a device.
+/// Builds the CUDA backend, if [`emulate`] can give it a device.
 pub fn on_emulator() -> Result<Built> {
     Ok(match emulated_cuda()? {
         Built::At(_) => cuda(Profile::Checked)?,
@@ -167,7 +170,7 @@ pub fn on_emulator() -> Result<Built> {
     })
 }
 
-/// Has a command use the emulated driver, which shows one device.
+/// Makes a command use the emulated driver, which has one device.
 pub fn emulate(command: &mut Command) {
     command.env("ULTRAMARINE_CUDA_LIBRARIES", sh::root().join("target/emulated-cuda"));
     command.env("ULTRAMARINE_CUDA_DEVICES", "1");
@@ -177,18 +180,19 @@ pub fn emulate(command: &mut Command) {
     }
 }
 
-/// Where PoCL keeps the kernels that it compiled.
+/// Returns the directory in which PoCL keeps the kernels that it compiled.
 pub fn pocl_cache() -> PathBuf {
     sh::root().join("target/pocl")
 }
 
-/// The sources of all kernels that ran on the emulated driver, for NVIDIA's own compiler.
+/// Returns the directory with the sources of all kernels that ran on the emulated driver, for
+/// NVIDIA's own compiler.
 pub fn sources() -> PathBuf {
     sh::root().join("target/cuda-sources")
 }
 
-/// Copies a library to where it is used, as a new file: programs that have the former one open
-/// keep it.
+/// Copies a library to the directory where it is used, as a new file, so that programs that have
+/// the former one open keep it.
 fn place(from: &Path, to: &Path) -> Result<Built> {
     to.parent().map_or(Ok(()), std::fs::create_dir_all)?;
     let fresh = to.with_extension("new");

@@ -28,19 +28,21 @@ impl Profile {
         format!("--profile={}", self.name())
     }
 
-    /// `cargo {command}` of the whole workspace, with further arguments. Commands that select the same packages and
-    /// features share what they build, so all that tests run is built by way of this.
+    /// Returns `cargo {command}` for the whole workspace, with further arguments. Commands that
+    /// select the same packages and features share their builds, so everything that tests run is
+    /// built by this function.
     pub fn workspace(self, command: &str, args: &[&str]) -> Command {
         let mut cargo = sh::cargo(&[command, "--workspace", &self.argument()]);
-        // Otherwise the Python modules would want a library of Python to link with.
+        // Without this feature, the Python modules would have to be linked with a library of
+        // Python.
         cargo.args(["--features", "ultramarine-python/extension-module"]).args(args);
         cargo
     }
 
     /// `cargo build` of all libraries of the workspace.
     pub fn libraries(self) -> Command {
-        // A small test beside them: only so have dependencies the features that those of tests ask for, and are not
-        // built a second time.
+        // Also build a small test, so that dependencies get the features that the tests request,
+        // and are not built a second time.
         self.workspace("build", &["--quiet", "--lib", "--test", "schema"])
     }
 
@@ -53,7 +55,7 @@ impl Profile {
         sh::run(build)
     }
 
-    /// The folder of what cargo builds with it.
+    /// Returns the directory with the profile's builds.
     pub fn folder(self) -> PathBuf {
         sh::root().join("target").join(self.name())
     }

@@ -1,4 +1,5 @@
-//! Python: finding it, making environments, installing packages and our own package in them.
+//! Python: finding it, making environments, and installing packages and the project's own package
+//! in them.
 
 use crate::profile::Profile;
 use crate::sh;
@@ -22,14 +23,14 @@ this Python cannot make virtual environments: its module `ensurepip` is missing.
   Debian, Ubuntu:  apt install python3-venv
 Then run the command again.";
 
-/// A Python interpreter of 3.11 or newer, and whether it brings `ensurepip` and `pip`.
+/// A Python interpreter of version 3.11 or newer, and if it has `ensurepip` and `pip`.
 struct Base {
     program: PathBuf,
     ensurepip: bool,
     pip: bool,
 }
 
-/// The first usable interpreter on the path.
+/// Finds the first usable interpreter on the path.
 fn find() -> Result<Base> {
     const PROBE: &str = "import sys, importlib.util as u; assert sys.version_info >= (3, 11); \
         print(sys.executable); print(*(u.find_spec(m) is not None for m in ('ensurepip', 'pip')))";
@@ -56,9 +57,9 @@ fn find() -> Result<Base> {
 
 /// A Python package of this repository with a module in Rust.
 pub struct Package {
-    /// Its name on an index.
+    /// Its name in a package index.
     name: &'static str,
-    /// Its files in Python, in a folder that is called as it is imported.
+    /// Its Python files, in a directory with the name that is imported.
     folder: &'static str,
     /// The library that cargo builds.
     library: &'static str,
@@ -83,7 +84,7 @@ pub const DLPACK_CHECK: Package = Package {
 };
 
 impl Package {
-    /// The module as cargo builds it.
+    /// Returns the module that cargo has built.
     pub fn built(&self, profile: Profile) -> PathBuf {
         let name = [DLL_PREFIX, self.library, DLL_SUFFIX].concat();
         profile.folder().join(name)
@@ -94,7 +95,8 @@ impl Package {
         self.folder.rsplit('/').next().unwrap_or(self.folder)
     }
 
-    /// Writes what pip knows of an installed package beside its folder: other packages may depend on it.
+    /// Writes the metadata of an installed package beside its directory, because other packages may
+    /// depend on it.
     fn describe(&self, folder: &Path) -> Result<()> {
         let about = format!("{}-{}.dist-info", self.import_name(), env!("CARGO_PKG_VERSION"));
         let name = self.import_name();
@@ -103,7 +105,7 @@ impl Package {
             self.name,
             env!("CARGO_PKG_VERSION")
         );
-        // The files that pip removes; the folder itself is removed with what is in it.
+        // The files that pip removes. The directory itself is removed with its content.
         let files = format!("{name}/__init__.py,,\n{about}/METADATA,,\n{about}/RECORD,,\n");
         let about = folder.with_file_name(about);
         std::fs::create_dir_all(&about)?;
@@ -127,7 +129,7 @@ pub struct Venv {
 }
 
 impl Venv {
-    /// The environment `name` under the root, made where it is missing.
+    /// Opens the environment `name` under the root, and makes it if it is missing.
     pub fn open(name: &str) -> Result<Venv> {
         let venv = Venv { dir: sh::root().join(name) };
         let usable = sh::read(sh::cmd(venv.program("python"), &["-m", "pip", "--version"]));
@@ -138,7 +140,7 @@ impl Venv {
         Ok(venv)
     }
 
-    /// The same, made afresh.
+    /// Makes the environment `name` anew.
     pub fn fresh(name: &str) -> Result<Venv> {
         let dir = sh::root().join(name);
         if dir.exists() {
@@ -157,7 +159,7 @@ impl Venv {
         if !base.pip {
             bail!(NO_VENV);
         }
-        // A Python without ensurepip but with pip: pip can put itself into the environment.
+        // If a Python has pip but no ensurepip, its pip can install itself into the environment.
         let venv = ["-m", "venv", "--clear", "--without-pip", &dir];
         sh::run(sh::cmd(&base.program, &venv))?;
         let python = self.program("python");
@@ -189,7 +191,7 @@ impl Venv {
         sh::run(self.pip(args))
     }
 
-    /// The same, from the package index in a folder alone.
+    /// `pip install`, using only the package index in a directory.
     pub fn pip_install_from(&self, index: &Path, packages: &[String]) -> Result<()> {
         let packages: Vec<&str> = packages.iter().map(String::as_str).collect();
         let mut pip = self.pip(&packages);
@@ -203,20 +205,21 @@ impl Venv {
         self.python(&[&pip[..], args].concat())
     }
 
-    /// Installs the pinned packages of `python/requirements/{list}.txt`, unless this very
-    /// list is installed already.
+    /// Installs the pinned packages of `python/requirements/{list}.txt`, unless exactly this list
+    /// is installed already.
     pub fn require(&self, list: &str) -> Result<()> {
         self.require_with(list, &[])
     }
 
-    /// The same, tried again once: for large packages, whose download may break off. They are not
-    /// compiled to bytecode; most of it is never imported.
+    /// Like [`Venv::require`], but tries once more after a failure, because downloads of large
+    /// packages may break off. The packages are not compiled to bytecode, because most of it is
+    /// never imported.
     pub fn require_large(&self, list: &str) -> Result<()> {
         let install = || self.require_with(list, &["--no-compile"]);
         install().or_else(|_| install())
     }
 
-    /// The same, without what the packages depend on.
+    /// Like [`Venv::require`], but without the packages' dependencies.
     pub fn require_alone(&self, list: &str) -> Result<()> {
         let install = || self.require_with(list, &["--no-compile", "--no-deps"]);
         install().or_else(|_| install())
@@ -232,8 +235,8 @@ impl Venv {
         })
     }
 
-    /// Builds the wheel of `ultramarine` as a user does and installs it, unless nothing that goes into it has
-    /// changed.
+    /// Builds the wheel of `ultramarine` as a user does and installs it, unless its inputs are
+    /// unchanged.
     pub fn install_wheel(&self) -> Result<()> {
         self.once("ultramarine", hash(&("release", files_where(goes_in)?)), || {
             sh::say("building and installing the Python package ultramarine");
@@ -242,8 +245,9 @@ impl Venv {
         })
     }
 
-    /// Lays out a package for the tests, with the module that `cargo build` left in the profile's folder: maturin would
-    /// build the whole workspace again, because it selects other packages and so other features.
+    /// Lays out a package for the tests, with the module that `cargo build` left in the profile's
+    /// directory. maturin would build the whole workspace again, because it selects other packages
+    /// and therefore other features.
     pub fn lay_out(&self, package: &Package, profile: Profile) -> Result<()> {
         let built = package.built(profile);
         let about = std::fs::metadata(&built)
@@ -256,7 +260,8 @@ impl Venv {
         })
     }
 
-    /// Removes an installed package, however it was installed, and returns the folder that it has when installed.
+    /// Removes an installed package, however it was installed. Returns the directory that it has
+    /// when installed.
     fn remove(&self, package: &Package) -> Result<PathBuf> {
         let pip = ["-m", "pip", "uninstall", "--quiet", "--yes", package.name];
         sh::read(self.python(&[&pip[..], &["--disable-pip-version-check"]].concat()))?;
@@ -270,7 +275,8 @@ impl Venv {
         Ok(folder)
     }
 
-    /// Runs `work` unless it was done for the files of the tree that `goes_in` picks, as they are now.
+    /// Runs `work`, unless it was done already for the present content of the files that `goes_in`
+    /// picks.
     pub fn once_for(
         &self,
         name: &str,
@@ -280,7 +286,7 @@ impl Venv {
         self.once(name, hash(&files_where(goes_in)?), work)
     }
 
-    /// Runs `work` unless the stamp `name` says that it was done for this very `state`.
+    /// Runs `work`, unless the stamp `name` shows that it was done for exactly this `state`.
     fn once(&self, name: &str, state: u64, work: impl FnOnce() -> Result<()>) -> Result<()> {
         let stamp = self.dir.join(format!("{name}.stamp"));
         let state = format!("{state:016x}");
@@ -298,7 +304,7 @@ fn hash(value: &impl Hash) -> u64 {
     hasher.finish()
 }
 
-/// A file with its size and its time of change.
+/// A file with its size and its modification time.
 type Seen = (PathBuf, u64, u128);
 
 /// Returns true if a file of the tree goes into the wheel.

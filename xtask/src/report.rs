@@ -1,4 +1,5 @@
-//! The report of `cargo xtask test`: a line for each kind of test, and steps that run side by side.
+//! The report of `cargo xtask test`: a line for each kind of test. It also runs steps at the same
+//! time.
 
 use crate::minutes;
 use crate::plugins;
@@ -11,7 +12,7 @@ use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// A kind of test that may run beside others.
+/// A kind of test that may run at the same time as others.
 pub struct Step<'a> {
     name: String,
     work: Work<'a>,
@@ -57,15 +58,15 @@ impl Report {
         }
     }
 
-    /// Runs a `cargo test` command and notes the totals over all its binaries.
+    /// Runs a `cargo test` command and reports the totals over all its binaries.
     pub fn cargo_test(&mut self, what: &str, command: Command) -> Result<()> {
         let (passed, message) = sh::test_totals(command)?;
         self.note(what, passed, &message);
         Ok(())
     }
 
-    /// Runs the Python tests that `args` pick, in an environment that `prepare` adds to, and notes the last line
-    /// that pytest prints, with the counters of the suite of operations.
+    /// Runs the Python tests that `args` select, in an environment that `prepare` extends. Reports
+    /// the last line that pytest prints, with the counters of the suite of operations.
     pub fn pytest(
         &mut self,
         venv: &Venv,
@@ -76,9 +77,9 @@ impl Report {
         let mut last = String::new();
         let pytest = ["-m", "pytest", "-q", "-rfE", "--durations=5"];
         let mut python = venv.python(&[&pytest[..], args].concat());
-        // Kernels that were compiled once need not be again.
+        // Keep compiled kernels, so that they need not be compiled again.
         python.env("POCL_CACHE_DIR", plugins::pocl_cache());
-        // The examples of extensions are installed, so tests that need them may not be skipped.
+        // The examples of extensions are installed, so tests that need them must not be skipped.
         python.env("ULTRAMARINE_NEEDS_EXTENSIONS", "1");
         python.env("ULTRAMARINE_TEST_PROFILE", Profile::Checked.name());
         prepare(&mut python);
@@ -89,7 +90,8 @@ impl Report {
                 let words: Vec<&str> = line.split_whitespace().collect();
                 counts = format!("{counts}; {}", words.join(" "));
             }
-            // The versions of the libraries that arrays are exchanged with; what strict mode let go to the CPU.
+            // Lines with the versions of the libraries that arrays are exchanged with, and with the
+            // operations that strict mode allowed on the CPU.
             if line.starts_with("libraries: ") || line.starts_with("strict for ") {
                 counts = format!("{counts}; {line}");
             }
@@ -101,14 +103,14 @@ impl Report {
         Ok(())
     }
 
-    /// Runs steps two at a time, in their order. Each prints its output when it is done. An error of one is
-    /// a failure in the report, and the others go on.
+    /// Runs steps two at a time, in their order. Each prints its output when it is done. If a step
+    /// fails, the report has the failure and the other steps continue.
     pub fn side_by_side(&mut self, steps: Vec<Step<'_>>) {
         let queue = Mutex::new(steps.into_iter().enumerate());
         let reports = Mutex::new(Vec::new());
         let work = || {
             loop {
-                // A statement of its own: the lock is not held while the step runs.
+                // This is a separate statement, so that the lock is not held while the step runs.
                 let next = lock(&queue).next();
                 let Some((at, Step { name, work })) = next else { break };
                 sh::print(&format!("begun      {name}"));
@@ -136,7 +138,7 @@ impl Report {
         }
     }
 
-    /// Prints all lines; an error if any test failed.
+    /// Prints all lines. Returns an error if a test failed.
     pub fn close(self) -> Result<()> {
         sh::say("totals");
         for line in &self.lines {

@@ -1,18 +1,19 @@
-//! `cargo xtask semver`: changes of the public crates that break programs which use them, by cargo-semver-checks.
+//! `cargo xtask semver`: finds changes of the public crates that break programs which use them, by
+//! cargo-semver-checks.
 
 use crate::sh;
 use crate::test::Outcome;
 use anyhow::{Result, bail};
 use std::path::PathBuf;
 
-/// The crates that Rust programs and extensions name.
+/// The crates on which Rust programs and extensions depend.
 const CRATES: &[&str] = &["ultramarine", "ultramarine-nn", "ultramarine-extension"];
 
 const TOOL: &str = "cargo-semver-checks";
 const USAGE: &str = "usage: cargo xtask semver [--baseline REV] [--install]";
 
-/// `cargo xtask semver [--baseline REV] [--install]`: compares with a revision, by default the last release, with
-/// `--install` also where the tool is missing.
+/// `cargo xtask semver [--baseline REV] [--install]`: compares with a revision, by default the last
+/// release. `--install` installs the tool if it is missing.
 pub fn command(args: &[String]) -> Result<()> {
     let (mut baseline, mut install) = (None, false);
     let mut args = args.iter();
@@ -37,7 +38,8 @@ pub fn command(args: &[String]) -> Result<()> {
     }
 }
 
-/// The comparison with the last release, as a part of `lint --full`: skipped where something is missing.
+/// Compares with the last release, as a part of `lint --full`. It is skipped if something is
+/// missing.
 pub fn lint() -> Result<()> {
     compare(None)?.show("semver")
 }

@@ -8,12 +8,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 thread_local! {
-    /// Where what this thread and its commands print is kept until [`captured`] returns it.
+    /// The output of this thread and its commands, which is kept until [`captured`] returns it.
+    /// `None`: output is printed.
     static KEPT: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Runs `work` and returns with its result what it and its commands printed: steps that run side
-/// by side do not mix their lines.
+/// Runs `work`. Returns its result, and the output of `work` and its commands. So steps that run at
+/// the same time do not mix their lines.
 pub fn captured<T>(work: impl FnOnce() -> T) -> (T, String) {
     KEPT.set(Some(String::new()));
     let result = work();
@@ -34,7 +35,7 @@ pub fn root() -> PathBuf {
     here.parent().unwrap_or(here).to_path_buf()
 }
 
-/// Says what comes next.
+/// Announces the next step.
 pub fn say(what: &str) {
     print(&format!("\n== {what}"));
 }
@@ -46,7 +47,7 @@ pub fn cmd<S: AsRef<std::ffi::OsStr>>(program: S, args: &[&str]) -> Command {
     command
 }
 
-/// `cargo` with arguments: the one that runs us.
+/// Returns `cargo` with arguments. It is the cargo that runs this program.
 pub fn cargo(args: &[&str]) -> Command {
     cmd(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()), args)
 }
@@ -58,7 +59,7 @@ pub fn host() -> Result<String> {
     host.map(str::to_owned).context("rustc -vV does not say its host")
 }
 
-/// The command as one would type it, for messages.
+/// Returns the command as a user would type it, for messages.
 fn shown(command: &Command) -> String {
     let mut text = command.get_program().to_string_lossy().into_owned();
     for arg in command.get_args() {
@@ -68,7 +69,8 @@ fn shown(command: &Command) -> String {
     text
 }
 
-/// Starts a command. What it prints comes by the pipe: what it complains of too, where that is kept.
+/// Starts a command. Its standard output comes through the pipe, and so do its errors if output is
+/// kept.
 fn start(command: &mut Command) -> Result<(Child, PipeReader)> {
     let (out, into) = std::io::pipe().context("no pipe")?;
     if KEPT.with_borrow(Option::is_some) {
@@ -76,12 +78,12 @@ fn start(command: &mut Command) -> Result<(Child, PipeReader)> {
     }
     command.stdout(into);
     let child = command.spawn().with_context(|| format!("cannot run {}", shown(command)))?;
-    // Our ends of the pipe, without which it has no end.
+    // Close this process's ends of the pipe, because otherwise the pipe would never end.
     command.stdout(Stdio::null()).stderr(Stdio::inherit());
     Ok((child, out))
 }
 
-/// Runs a command with our own output; an error unless it succeeds.
+/// Runs a command with this process's own output. Returns an error unless it succeeds.
 pub fn run(mut command: Command) -> Result<()> {
     let status = if KEPT.with_borrow(Option::is_some) {
         let (mut child, out) = start(&mut command)?;
@@ -97,7 +99,8 @@ pub fn run(mut command: Command) -> Result<()> {
     Ok(())
 }
 
-/// Runs a command and returns what it printed; an error, with its complaints, unless it succeeds.
+/// Runs a command and returns its output. Unless it succeeds, returns an error with its standard
+/// error.
 pub fn read(mut command: Command) -> Result<String> {
     let output = command.output().with_context(|| format!("cannot run {}", shown(&command)))?;
     if !output.status.success() {
@@ -107,8 +110,8 @@ pub fn read(mut command: Command) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Runs a command, shows its standard output as it comes, and hands each line to `seen`.
-/// Returns whether it succeeded; the tests that failed are kept for the end.
+/// Runs a command, shows its standard output as it arrives, and passes each line to `seen`. Returns
+/// true if it succeeded. The failed tests are kept for the end.
 pub fn follow(mut command: Command, mut seen: impl FnMut(&str)) -> Result<bool> {
     let (mut child, out) = start(&mut command)?;
     let mut failures = Failures::default();
@@ -123,11 +126,12 @@ pub fn follow(mut command: Command, mut seen: impl FnMut(&str)) -> Result<bool> 
     Ok(succeeded)
 }
 
-/// Runs a `cargo test` command: whether it succeeded, and the totals over all its binaries in words.
+/// Runs a `cargo test` command. Returns if it succeeded, and the totals over all its binaries in
+/// words.
 pub fn test_totals(command: Command) -> Result<(bool, String)> {
     let (mut totals, mut in_details) = ([0u64; 3], false);
     let succeeded = follow(command, |line| {
-        // What a test that failed has said may be the results of a test program that it ran.
+        // The output of a failed test may contain the results of a test program that it ran.
         in_details ^= line == "failures:";
         if let Some(result) = line.strip_prefix("test result:").filter(|_| !in_details) {
             for (total, word) in totals.iter_mut().zip(["passed", "failed", "ignored"]) {
@@ -139,7 +143,7 @@ pub fn test_totals(command: Command) -> Result<(bool, String)> {
     Ok((succeeded, format!("{passed} passed, {failed} failed, {ignored} ignored")))
 }
 
-/// Prints what comes, or keeps it, and hands each line to `seen`.
+/// Prints lines as they arrive, or keeps them, and passes each to `seen`.
 fn lines(out: PipeReader, mut seen: impl FnMut(&str)) -> Result<()> {
     for line in BufReader::new(out).split(b'\n') {
         let line = line?;
@@ -150,18 +154,18 @@ fn lines(out: PipeReader, mut seen: impl FnMut(&str)) -> Result<()> {
     Ok(())
 }
 
-/// Copies a file, and makes the folder that it goes to.
+/// Copies a file, and makes the directory that it goes to.
 pub fn copy(from: &Path, to: &Path) -> Result<()> {
     if let Some(folder) = to.parent() {
         std::fs::create_dir_all(folder)?;
     }
-    // A new file: programs that have the former one open keep it.
+    // Remove the old file first, so that programs that have it open keep it.
     let _ = std::fs::remove_file(to);
     std::fs::copy(from, to).with_context(|| format!("cannot copy {}", from.display()))?;
     Ok(())
 }
 
-/// Copies the files of a Python package, without what Python and builds leave there.
+/// Copies the files of a Python package, without the files that Python and builds leave there.
 pub fn copy_tree(from: &Path, to: &Path) -> Result<()> {
     let entries =
         std::fs::read_dir(from).with_context(|| format!("cannot list {}", from.display()))?;
@@ -179,7 +183,7 @@ pub fn copy_tree(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The files of the tree that git knows or would add, relative to the root.
+/// Returns the files that git tracks or would add, relative to the root.
 pub fn tree() -> Result<Vec<PathBuf>> {
     let args = ["ls-files", "-z", "--cached", "--others", "--exclude-standard"];
     let list = read(cmd("git", &args))?;

@@ -1,4 +1,4 @@
-//! The whole workspace, type-checked for the systems that none of it runs on here.
+//! Type-checks the whole workspace for systems on which it does not run here.
 
 use crate::profile::Profile;
 use crate::sh;
@@ -7,7 +7,8 @@ use anyhow::{Result, bail};
 /// macOS, whose GPUs have Metal, and Windows with DirectX 12.
 const TARGETS: [&str; 2] = ["aarch64-apple-darwin", "x86_64-pc-windows-gnu"];
 
-/// Checks each for which rustup has Rust's library; of the others it says so.
+/// Checks each target for which rustup has Rust's library, and names the targets for which it has
+/// none.
 pub fn check() -> Result<()> {
     let mut wrong = Vec::new();
     for target in TARGETS {
@@ -16,7 +17,7 @@ pub fn check() -> Result<()> {
             continue;
         }
         let mut check = Profile::Checked.workspace("check", &["--quiet", "--target", target]);
-        // Checks link nothing, so what build scripts compile of C may be missing.
+        // Checks do not link, so C code of build scripts may be missing.
         let of_target = target.replace('-', "_");
         for tool in ["CC", "CXX", "AR"] {
             check.env(format!("{tool}_{of_target}"), "true");

@@ -1,4 +1,5 @@
-//! `cargo xtask test`: all tests that a change has to pass; with `--full` also those that take an hour.
+//! `cargo xtask test`: runs all tests that a change has to pass; with `--full` also those that take
+//! an hour.
 
 use crate::aarch64;
 use crate::conform;
@@ -24,11 +25,11 @@ const EMULATED: &str = "cuda, emulated, strict";
 /// The Vulkan backend, on llvmpipe where there is no GPU.
 const VULKAN: &str = "vulkan, strict";
 
-/// Headers that the fuzzer tries.
+/// Number of headers that the fuzzer tries.
 const FUZZED: u64 = 300_000;
 const FUZZED_FULL: u64 = 10_000_000;
 
-/// Tells the Python tests to run every case instead of a sample.
+/// Makes the Python tests run every case instead of a sample.
 const FULL: &str = "ULTRAMARINE_TEST_FULL";
 
 /// Outcome of a kind of test, with its message.
@@ -37,12 +38,12 @@ pub enum Outcome {
     Right(String),
     /// It failed.
     Wrong(String),
-    /// This machine cannot run it, for lack of something.
+    /// This machine cannot run it, because something is missing.
     Missing(String),
 }
 
 impl Outcome {
-    /// Prints a line for a command of its own; an error where it failed.
+    /// Prints a line for a separate command. Returns an error if the test failed.
     pub fn show(self, name: &str) -> Result<()> {
         match self {
             Outcome::Right(message) => println!("{name:28} {message}"),
@@ -62,7 +63,7 @@ pub fn command(args: &[String]) -> Result<()> {
     }
 }
 
-/// Runs every kind of test, also after a failure; an error if any failed.
+/// Runs every kind of test, even after a failure. Returns an error if any failed.
 fn run(full: bool) -> Result<()> {
     disk::check()?;
     minutes::begin()?;
@@ -72,9 +73,9 @@ fn run(full: bool) -> Result<()> {
         drivers::vulkan();
         drivers::mpi();
     });
-    // Sources of kernels that no test uses any more.
+    // Remove the sources of kernels that tests no longer use.
     let _ = std::fs::remove_dir_all(plugins::sources());
-    // Packages come by the network while the compiler has the processor.
+    // Download packages while the compiler uses the processor.
     let packages = std::thread::spawn(|| minutes::step("Python packages", packages));
     minutes::step("build: Rust tests", build_tests)?;
     let peers = packages.join().map_err(|_| anyhow!("installing packages panicked"))??;
@@ -92,9 +93,10 @@ fn run(full: bool) -> Result<()> {
     closed
 }
 
-/// The environment with the packages of the tests. The libraries that arrays are exchanged with are large, and a thread
-/// of their own installs them, with language models' programs and weights; they may be missing: their tests are skipped, unless
-/// `ULTRAMARINE_NEEDS_PEERS=1` and `ULTRAMARINE_NEEDS_MODELS=1`.
+/// Makes the environment with the packages of the tests. The libraries that arrays are exchanged
+/// with are large, so a separate thread installs them, together with language models' programs and
+/// weights. They may be missing. The tests that need them are then skipped, unless
+/// `ULTRAMARINE_NEEDS_PEERS=1` and `ULTRAMARINE_NEEDS_MODELS=1` are set.
 fn packages() -> Result<JoinHandle<()>> {
     let venv = Venv::open(".venv")?;
     venv.require("demo")?;
@@ -111,8 +113,8 @@ fn packages() -> Result<JoinHandle<()>> {
     }))
 }
 
-/// `cargo test` of the workspace: units, integration, documentation; examples are built. Not `--all-targets`, which
-/// would have the Python modules as programs.
+/// Returns `cargo test` for the workspace: unit tests, integration tests, doctests; examples are
+/// built. It does not use `--all-targets`, which would build the Python modules as programs.
 fn tests(arguments: &[&str]) -> Command {
     let mut command = Profile::Checked.workspace("test", arguments);
     command.arg("--no-fail-fast").env("POCL_CACHE_DIR", plugins::pocl_cache());
@@ -159,7 +161,8 @@ impl Built {
     }
 }
 
-/// The steps that do not mind what runs beside them, the longest first: what begins last alone leaves a core idle.
+/// Returns the steps that may run at the same time as others. The longest come first, because a
+/// long step at the end would leave a core idle.
 fn steps<'a>(venv: &'a Venv, built: &'a Built, full: bool) -> Vec<Step<'a>> {
     let pytest = move |report: &mut Report, name: &str, args: &[&str]| {
         report.pytest(venv, name, args, |python| {
@@ -176,7 +179,7 @@ fn steps<'a>(venv: &'a Venv, built: &'a Built, full: bool) -> Vec<Step<'a>> {
         })
     });
     steps.extend(kit);
-    // With the longest of the kit.
+    // Insert it beside the longest step of the kit.
     steps.insert(
         1,
         step("pytest, with the comparison with mlx", move |report: &mut Report| {
@@ -207,7 +210,8 @@ fn steps<'a>(venv: &'a Venv, built: &'a Built, full: bool) -> Vec<Step<'a>> {
                     return Ok(());
                 }
             };
-            // With `=`: as words of their own, pytest takes paths for places of tests and misses pytest.ini.
+            // Join options and paths with `=`: as separate words, pytest would take the paths for
+            // paths of tests and would not find pytest.ini.
             let options = [
                 format!("--backend={path}"),
                 format!("--device={device}"),
@@ -259,14 +263,14 @@ fn steps<'a>(venv: &'a Venv, built: &'a Built, full: bool) -> Vec<Step<'a>> {
             Ok(())
         }));
     }
-    // Last, when the kit and the suite have left all their kernels.
+    // Run it last, when the kit and the suite have written all their kernels.
     steps.push(step("kernels by NVRTC", move |report| nvrtc(report, venv, full)));
     steps
 }
 
-/// The types of the examples, the stubs and the packages that have none.
+/// Checks the types of the examples, the stubs and the packages without stubs.
 fn types(report: &mut Report, venv: &Venv) -> Result<()> {
-    // The backends' own build scripts subclass what has no types.
+    // Exclude the backends' build scripts, because they subclass untyped classes.
     let examples = ["--exclude", "examples/(backends|extensions)", "examples"];
     let package = [
         "python/tests/surface/typing_check.py",
@@ -287,7 +291,8 @@ fn mypy(report: &mut Report, venv: &Venv, name: &str, args: &[&str]) -> Result<(
     Ok(())
 }
 
-/// The examples of extensions: installed, their types checked, tested on the CPU and on OpenCL.
+/// Installs the examples of extensions, checks their types, and tests them on the CPU and on
+/// OpenCL.
 fn extensions(report: &mut Report, venv: &Venv, opencl: &Plugin) -> Result<()> {
     let device = match opencl {
         Plugin::At(path) => Some(extensions::alone(path)?),
@@ -309,7 +314,8 @@ fn extensions(report: &mut Report, venv: &Venv, opencl: &Plugin) -> Result<()> {
     Ok(())
 }
 
-/// A tenth of the suite, since each kernel is compiled at its first use by a compiler that is slow; all of it if `full`.
+/// Runs a tenth of the suite, because a slow compiler compiles each kernel at its first use. If
+/// `full`, runs all of it.
 fn a_part(
     report: &mut Report,
     venv: &Venv,
@@ -322,7 +328,8 @@ fn a_part(
     report.pytest(venv, name, &[suite, &[each]].concat(), prepare)
 }
 
-/// NVIDIA's own compiler takes the kernels that ran on the emulated driver, but for those that it took before.
+/// Compiles the kernels that ran on the emulated driver with NVIDIA's own compiler, except those
+/// that it accepted before.
 fn nvrtc(report: &mut Report, venv: &Venv, full: bool) -> Result<()> {
     let sources = plugins::sources();
     let mut compile = venv.python(&["testing/gpu-checks/compile.py", &sources.to_string_lossy()]);

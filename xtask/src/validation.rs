@@ -1,5 +1,5 @@
-//! The Vulkan backend under Khronos' validation layer, with the checks of synchronisation: the kit runs, and the layer has
-//! nothing to say.
+//! Runs the kit on the Vulkan backend under Khronos' validation layer, with its synchronisation
+//! checks. The layer must not report anything.
 
 use crate::plugins::{self, Built};
 use crate::profile::Profile;
@@ -10,10 +10,10 @@ use std::path::Path;
 
 /// The layer's name.
 const LAYER: &str = "VK_LAYER_KHRONOS_validation";
-/// Folders with its manifest.
+/// Directories that may have the layer's manifest.
 const MANIFESTS: [&str; 2] = ["/usr/share/vulkan/explicit_layer.d", "/etc/vulkan/explicit_layer.d"];
 
-/// Groups of the kit that have every kind of command, and take seconds.
+/// Groups of the kit that use every kind of command and take only seconds.
 const GROUPS: [&str; 8] = [
     "memory",
     "streams",
@@ -25,7 +25,8 @@ const GROUPS: [&str; 8] = [
     "ops.gather",
 ];
 
-/// Messages go where the kit lets those of its processes pass.
+/// The layer writes its messages to standard error, because the kit does not hide that of its
+/// processes.
 const SETTINGS: &str = "\
 khronos_validation.debug_action = VK_DBG_LAYER_ACTION_LOG_MSG
 khronos_validation.report_flags = error,warn,perf

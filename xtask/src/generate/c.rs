@@ -1,4 +1,4 @@
-//! The header.
+//! Generates the C header.
 
 use super::read::{Op, Schema};
 use std::fmt::Write;
@@ -20,7 +20,8 @@ pub fn struct_name(name: &str) -> String {
     out
 }
 
-/// A comment of C: behind the line if that is short enough, else in lines before it.
+/// Writes a C comment: at the end of the line if that is short enough, otherwise in lines before
+/// it.
 fn commented(line: &str, doc: &str) -> String {
     const WIDTH: usize = 118;
     if line.len() + doc.len() + 7 <= WIDTH {

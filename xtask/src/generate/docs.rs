@@ -1,4 +1,4 @@
-//! The page of the documentation.
+//! Generates the page of the documentation.
 
 use super::c::{plain, struct_name};
 use super::read::{Code, Input, Op, Schema};
@@ -100,12 +100,13 @@ fn dlpack_name(code: &str) -> String {
     }
 }
 
-/// Text of a cell: no links of Rust, and no bar, which would end it.
+/// Returns the text of a table cell, without Rust's links, and without bars, which would end the
+/// cell.
 fn cell(text: &str) -> String {
     text.replace("[`", "`").replace("`]", "`").replace('|', "\\|")
 }
 
-/// The operations whose bits may differ between equal calls.
+/// Lists the operations whose results may differ between equal calls.
 fn determinism(out: &mut String, schema: &Schema) {
     out.push_str(
         "
@@ -126,7 +127,7 @@ these operations while `set_deterministic` is on ([precision.md](precision.md#re
     }
 }
 
-/// A rule for dtypes in words. Sets other than the four large ones are written out.
+/// Returns a rule for dtypes in words. Sets other than the four large ones are listed in full.
 fn dtypes(schema: &Schema, rule: &str) -> String {
     match rule {
         "main" => return "the op's dtype".to_owned(),

@@ -1,5 +1,5 @@
-//! `cargo xtask generate`: makes from `crates/ultramarine-abi/schema.toml` the C header, the Rust
-//! constants, the table of operations for tools, and their documentation.
+//! `cargo xtask generate`: generates the C header, the Rust constants, the table of operations for
+//! tools, and their documentation from `crates/ultramarine-abi/schema.toml`.
 
 mod c;
 mod docs;
@@ -43,7 +43,7 @@ pub fn run() -> Result<()> {
     Ok(())
 }
 
-/// Fails when a generated file is not what the schema gives.
+/// Fails if a generated file differs from the schema.
 pub fn check() -> Result<()> {
     let stale: Vec<_> = files()?
         .into_iter()

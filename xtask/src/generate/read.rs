@@ -1,4 +1,4 @@
-//! The schema file, read and checked.
+//! Reads and checks the schema file.
 
 use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
@@ -55,7 +55,7 @@ pub struct Code {
     pub domain: String,
     #[serde(default = "basic")]
     pub grade: String,
-    /// An op that does not have this code of its table.
+    /// The op that does not have this code of its table.
     pub not_in: Option<String>,
 }
 
@@ -119,12 +119,14 @@ pub struct Op {
     pub in_place: Vec<String>,
     #[serde(default)]
     pub sums: bool,
-    /// The dependence of a result's bits besides the operands, as the end of "may depend on ...".
+    /// Whatever the result's bits depend on in addition to the operands, as the end of "may depend
+    /// on ...".
     #[serde(default)]
     pub order: String,
     #[serde(default)]
     pub ulps: u32,
-    /// The codes it has of its attributes' table; all that do not say otherwise.
+    /// The codes of its attributes' table that the op has; `None` means all except those with
+    /// `not_in`.
     pub codes: Option<Vec<String>>,
 }
 
@@ -202,7 +204,7 @@ impl Schema {
         self.attributes.iter().find(|a| a.name == op.attributes)
     }
 
-    /// The code table of an op and the codes that it has of it.
+    /// Returns the code table of an op, and the codes that the op has.
     pub fn codes_of(&self, op: &Op) -> Option<(&str, Vec<&Code>)> {
         let field = self.attributes_of(op)?.fields.iter().find(|f| f.name == "op")?;
         let (name, table) =
@@ -215,10 +217,10 @@ impl Schema {
     }
 }
 
-/// Reads the file and checks that what it says hangs together.
+/// Reads the file and checks that it is consistent.
 pub fn schema(text: &str) -> Result<Schema> {
     let mut schema: Schema = toml::from_str(text)?;
-    // The tables in the order of their headings, which TOML's tables do not keep.
+    // Read the tables in the order of their headings, which TOML's tables do not keep.
     let mut tables = Vec::new();
     for (name, value) in std::mem::take(&mut schema.codes) {
         let place =

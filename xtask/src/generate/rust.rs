@@ -1,13 +1,13 @@
-//! The Rust constants, attribute structs and table. All of it lies in macro calls, which
-//! rustfmt leaves as they are.
+//! Generates the Rust constants, attribute structs and table. All of the output is in macro calls,
+//! which rustfmt leaves unchanged.
 
 use super::read::{Code, Op, Schema};
 use std::fmt::Write;
 
 const MARK: &str = "//! Generated from `schema.toml` by `cargo xtask generate`; do not edit.\n";
 
-/// Lines of a documentation comment, at most 100 columns wide. An empty line parts paragraphs; one that begins with a fence
-/// stays as it is.
+/// Writes the lines of a documentation comment, at most 100 columns wide. An empty line separates
+/// paragraphs. A paragraph that begins with a fence is kept unchanged.
 fn comment(out: &mut String, indent: &str, text: &str) {
     for (i, part) in text.split("\n\n").enumerate() {
         if i > 0 {
@@ -101,7 +101,7 @@ pub fn codes(schema: &Schema) -> String {
 /// `src/schema/attribute_structs.rs`.
 pub fn attributes(schema: &Schema) -> String {
     let mut out = format!("{MARK}\nuse super::attrs;\n\nattrs! {{\n");
-    // Code modules are beside this one.
+    // The code modules are siblings of this module.
     let linked = |doc: String| {
         schema.tables.iter().fold(doc, |doc, (module, _)| {
             doc.replace(&format!("[`{module}`]"), &format!("[`{module}`](super::{module})"))

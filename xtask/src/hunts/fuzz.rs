@@ -1,11 +1,12 @@
-//! `cargo xtask fuzz`: libFuzzer on the validation of DLPack tensors, in a bounded run.
+//! `cargo xtask fuzz`: runs libFuzzer on the validation of DLPack tensors for a limited time.
 //!
-//! The target is a crate as cargo-fuzz has it (`crates/ultramarine-dlpack/fuzz`), and
-//! `cargo fuzz run header` does the same where that and a nightly compiler are installed. Here its
-//! flags are passed to the compiler that builds everything else, so that a machine needs no more
-//! than a C++ compiler, for libFuzzer itself.
+//! The target is a crate in the form of cargo-fuzz (`crates/ultramarine-dlpack/fuzz`). If
+//! cargo-fuzz and a nightly compiler are installed, `cargo fuzz run header` does the same. Here its
+//! flags are passed to the compiler that builds everything else, so that a machine needs only a C++
+//! compiler in addition, for libFuzzer itself.
 //!
-//! The corpus is one archive, `corpus.tar` in that crate. It is unpacked here, and packed again by `--keep`.
+//! The corpus is an archive, `corpus.tar` in that crate. It is unpacked here, and packed again by
+//! `--keep`.
 
 use super::sanitize;
 use crate::sh;
@@ -15,10 +16,10 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Headers that are tried when nobody says how many.
+/// The number of headers that are tried by default.
 const RUNS: u64 = 1_000_000;
 
-/// The flags of cargo-fuzz: counters for every edge, comparisons traced, the address sanitizer.
+/// The flags of cargo-fuzz: counters for every edge, traced comparisons, and the address sanitizer.
 const FLAGS: &[&str] = &[
     "-Cpasses=sancov-module",
     "-Cllvm-args=-sanitizer-coverage-level=4",
@@ -30,7 +31,8 @@ const FLAGS: &[&str] = &[
     "--cfg=fuzzing",
 ];
 
-/// The inputs that reach different code, as an archive. Unpacked beside itself it is the folder where cargo-fuzz looks.
+/// The archive of inputs that reach different code. Unpacked beside itself, it is the directory
+/// that cargo-fuzz uses.
 const CORPUS: &str = "crates/ultramarine-dlpack/fuzz/corpus.tar";
 
 /// The folder of inputs in the archive.
@@ -38,8 +40,8 @@ const INPUTS: &str = "corpus/header";
 
 const USAGE: &str = "usage: cargo xtask fuzz [--runs N] [--keep]";
 
-/// `cargo xtask fuzz [--runs N] [--keep]`: with `--keep` the inputs that reach more of the code
-/// than those of the repository are added to them.
+/// `cargo xtask fuzz [--runs N] [--keep]`: with `--keep`, inputs that reach more code than those of
+/// the repository are added to them.
 pub fn run(args: &[String]) -> Result<()> {
     let (mut runs, mut keep) = (RUNS, false);
     let mut args = args.iter();
@@ -56,7 +58,7 @@ pub fn run(args: &[String]) -> Result<()> {
     all(runs, keep)?.show("fuzzing")
 }
 
-/// Builds the target and runs it on so many headers.
+/// Builds the target and runs it on this number of headers.
 pub fn all(runs: u64, keep: bool) -> Result<Outcome> {
     if !sanitize::HERE {
         return Ok(Outcome::Missing("no address sanitizer for this machine".to_owned()));
@@ -73,7 +75,7 @@ pub fn all(runs: u64, keep: bool) -> Result<Outcome> {
     sh::say(&format!("fuzzing the validation of DLPack tensors: {runs} headers"));
     let program = build()?;
     let out = sh::root().join("target/fuzz");
-    // Starts without the findings of earlier runs, so that runs are alike everywhere.
+    // Start without the findings of earlier runs, so that runs are the same everywhere.
     let (found, failures) = (out.join("corpus"), out.join("failures"));
     for folder in [&found, &failures] {
         let _ = std::fs::remove_dir_all(folder);
@@ -83,7 +85,7 @@ pub fn all(runs: u64, keep: bool) -> Result<Outcome> {
     let archive = sh::root().join(CORPUS);
     let corpus = unpack(&archive, &out.join("seeds"))?;
     let mut fuzzer = sh::cmd(&program, &[&format!("-runs={runs}"), "-seed=1", "-max_len=512"]);
-    // Lines of progress come seldom; a header that takes a second is a failure.
+    // Progress is printed rarely. A header that takes longer than the time limit is a failure.
     fuzzer.args(["-timeout=10", "-rss_limit_mb=2048", "-print_final_stats=1"]);
     fuzzer.arg(format!("-artifact_prefix={}/", failures.display())).args([&found, &corpus]);
     let (right, summary) = follow(fuzzer)?;
@@ -106,20 +108,21 @@ fn build() -> Result<PathBuf> {
     let build = ["build", "--release", "--quiet", "--bin", "header"];
     let places = ["--manifest-path", manifest, "--target-dir", out, "--target", &target];
     let mut cargo = sh::cargo(&[&build[..], &places].concat());
-    // The standard compiler takes unstable flags so; it is the same as nightly's.
+    // This makes the stable compiler, which is the same as nightly's, accept unstable flags.
     cargo.env("RUSTC_BOOTSTRAP", "1").env("CARGO_ENCODED_RUSTFLAGS", FLAGS.join("\x1f"));
     sh::run(cargo)?;
     Ok(sh::root().join(out).join(target).join("release/header"))
 }
 
-/// Runs the fuzzer, shows what it says, and gives its totals.
+/// Runs the fuzzer, shows its output, and returns its totals.
 fn follow(mut fuzzer: Command) -> Result<(bool, String)> {
     let mut child = fuzzer.stderr(Stdio::piped()).spawn().context("cannot run the fuzzer")?;
     let (mut last, mut done) = (String::new(), String::new());
     if let Some(out) = child.stderr.take() {
         for line in BufReader::new(out).split(b'\n') {
             let line = String::from_utf8_lossy(&line?).into_owned();
-            // Each new input has a line, of which there are hundreds; so have words for a dictionary.
+            // Skip the lines for new inputs, of which there are hundreds, and those for words of a
+            // dictionary.
             let common = line.contains("\tNEW  ") || line.contains("\tREDUCE ");
             if !common && !line.starts_with('"') && !line.starts_with("######") {
                 println!("{line}");
@@ -150,9 +153,9 @@ fn unpack(archive: &Path, folder: &Path) -> Result<PathBuf> {
     Ok(folder.join(INPUTS))
 }
 
-/// Writes the files of a folder to the archive, and returns their number. Equal files give equal bytes: they are
-/// sorted by name, and times and owners are 0. The options by which `tar` does this differ between systems, so the
-/// format (POSIX ustar) is written here.
+/// Writes the files of a directory to the archive, and returns their number. Equal files give
+/// bitwise identical archives: they are sorted by name, and times and owners are 0. The options of
+/// `tar` for this differ between systems, so the format (POSIX ustar) is written here.
 fn pack(folder: &Path, archive: &Path) -> Result<usize> {
     let mut names = Vec::new();
     for entry in std::fs::read_dir(folder)? {

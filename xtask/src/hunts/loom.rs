@@ -1,5 +1,6 @@
-//! `cargo xtask loom`: the protocols between threads under loom, the model checker: the pool, the claim of values, the word of
-//! buffers. They are compiled from the sources that programs have, with `--cfg ultramarine_loom`.
+//! `cargo xtask loom`: explores the protocols between threads under the model checker loom: the
+//! pool, the claims of values, and the counting word of buffers. They are compiled from the same
+//! sources as in programs, with `--cfg ultramarine_loom`.
 
 use crate::sh;
 use crate::test::Outcome;
@@ -17,7 +18,7 @@ pub fn command(args: &[String]) -> Result<()> {
 /// Name of the step.
 pub const NAME: &str = "loom";
 
-/// Explores the models; with more preemptions, for up to ten minutes each, if `full`.
+/// Explores the models. If `full`, with more preemptions, and for up to ten minutes each.
 pub fn check(full: bool) -> Result<Outcome> {
     sh::say("exploring the protocols between threads with loom");
     let mut cargo = sh::cargo(&["test", "--quiet", "--target-dir", "target/loom"]);

@@ -1,18 +1,21 @@
-//! `cargo xtask sanitize`: tests of the interchange and of threads under the compiler's sanitizers.
+//! `cargo xtask sanitize`: runs tests of the interchange and of threads under the compiler's
+//! sanitizers.
 //!
 //! - **Address and leak sanitizer**: the tests of `ultramarine-dlpack`, the round trips through C
-//!   and C++, and the core's interchange tests. The runtime comes with the compiler, and the
-//!   standard library need not be rebuilt: its calls of `malloc` are seen like all others.
-//! - **Thread sanitizer**: the tests of `ultramarine-dlpack` that have threads, the runtime's, and the core's, with its
-//!   pool, streams, mock devices, exports and files. It needs a standard library that is built with it: in one that is not
-//!   are fences it cannot see, and the last of any `Arc`s would be an alarm. So it runs where the library's sources are
-//!   installed, which rustup is asked for, or else with Debian sid's compiler, which comes into `target/sid` where that is
-//!   possible (`sid.rs`); elsewhere it reports that it did not run.
+//!   and C++, and the core's interchange tests. The runtime comes with the compiler. The standard
+//!   library need not be rebuilt, because its calls of `malloc` are intercepted like all others.
+//! - **Thread sanitizer**: the tests with threads of `ultramarine-dlpack`, the runtime and the
+//!   core, with its pool, streams, mock devices, exports and files. The standard library has to be
+//!   built with the sanitizer. Otherwise the sanitizer does not see the library's fences, and every
+//!   drop of the last reference to an `Arc` would be a false alarm. So these tests need the
+//!   library's sources. They use rustup's, or else Debian sid's compiler, which is installed into
+//!   `target/sid` if possible (`sid.rs`). Otherwise it reports that it did not run.
 //!
-//! `cargo xtask test` has the first without the core, which is built anew for it.
+//! `cargo xtask test` runs the address and leak sanitizer without the core, which would have to be
+//! built again.
 //!
-//! Each run begins with a program that does what the sanitizer must find, so that one
-//! which sleeps is noticed.
+//! Each run begins with a program that has a fault which the sanitizer must find. This detects a
+//! sanitizer that does not work.
 
 use super::sid;
 use crate::sh;
@@ -24,8 +27,8 @@ use std::process::Command;
 /// The tests of the core's interchange, as a filter.
 const CORE: &str = "interchange::";
 
-/// Tests of the core with threads of streams, of the pool and of mock devices. Not those of plugins, whose drivers are
-/// built without the sanitizer.
+/// Tests of the core with threads of streams, of the pool and of mock devices. Tests of plugins are
+/// left out, because drivers are built without the sanitizer.
 const CORE_THREADS: &[&str] = &[
     "devices::",
     "evaluation::",
@@ -37,7 +40,8 @@ const CORE_THREADS: &[&str] = &[
     "transforms::",
 ];
 
-/// Options of the thread sanitizer: the first report ends a test, and forked children may start threads.
+/// Options of the thread sanitizer: it stops at the first report, and forked children may start
+/// threads.
 const THREAD_OPTIONS: &str = "halt_on_error=1 die_after_fork=0";
 
 /// The name of the address sanitizer's run.
@@ -45,13 +49,14 @@ pub const ADDRESS: &str = "sanitizers: address, leak";
 /// The name of the thread sanitizer's run.
 pub const THREAD: &str = "sanitizers: thread";
 
-/// True if the compiler brings runtimes of sanitizers for this machine.
+/// True if the compiler has runtimes of sanitizers for this machine.
 pub const HERE: bool = cfg!(all(
     any(target_arch = "x86_64", target_arch = "aarch64"),
     any(all(target_os = "linux", target_env = "gnu"), target_os = "macos")
 ));
 
-/// `cargo xtask sanitize [address|thread]`: runs what this machine can; an error if anything was found.
+/// `cargo xtask sanitize [address|thread]`: runs the sanitizers that this machine supports. Returns
+/// an error if a fault was found.
 pub fn command(args: &[String]) -> Result<()> {
     match args {
         [] => {
@@ -65,20 +70,20 @@ pub fn command(args: &[String]) -> Result<()> {
     }
 }
 
-/// Address and leak sanitizer. The core is built anew for it, which takes minutes.
+/// Runs the address and leak sanitizer. The core is built again for it, which takes minutes.
 pub fn address(with_core: bool) -> Result<Outcome> {
     sh::say(ADDRESS);
     if !HERE {
         return Ok(Outcome::Missing("no address sanitizer for this machine".to_owned()));
     }
-    // Leaks are looked for on Linux.
+    // Leaks are only detected on Linux.
     let misuses = [("use-after-free", "AddressSanitizer"), ("leak", "LeakSanitizer")];
     for (misuse, finder) in &misuses[..1 + usize::from(cfg!(target_os = "linux"))] {
         found(&Kind::Address, misuse, finder)?;
     }
     let test = ["test", "--no-fail-fast", "-p"];
     let c = [&test[..], &["ultramarine-abi", "--test", "integration", "--", "dlpack::"]].concat();
-    // One test at a time: one of them reads how much memory the process has.
+    // Run one test at a time, because one of them reads the memory of the process.
     let core =
         ["test", "-p", "ultramarine", "--test", "integration", "--", CORE, "--test-threads=1"];
     let tensors = [&test[..], &["ultramarine-dlpack", "--tests"]].concat();
@@ -89,7 +94,7 @@ pub fn address(with_core: bool) -> Result<Outcome> {
     total(&Kind::Address, &commands)
 }
 
-/// Thread sanitizer.
+/// Runs the thread sanitizer.
 pub fn thread() -> Result<Outcome> {
     sh::say(THREAD);
     if !HERE {
@@ -118,12 +123,13 @@ pub fn thread() -> Result<Outcome> {
     total(&kind, &[&tensors, &runtime, &units, &core])
 }
 
-/// Returns true where the compiler's standard library can be built; asks rustup for its sources where they are missing.
+/// Returns true if the compiler's standard library can be built. If its sources are missing, asks
+/// rustup for them.
 fn has_sources() -> Result<bool> {
     let sysroot = sh::read(sh::cmd("rustc", &["--print", "sysroot"]))?;
     let sources = Path::new(sysroot.trim()).join("lib/rustlib/src/rust/library/Cargo.lock");
     if !sources.exists() && sh::read(sh::cmd("rustup", &["--version"])).is_ok() {
-        // Success is seen by the sources.
+        // Ignore the error: the check below shows if the sources are there.
         let _ = sh::run(sh::cmd("rustup", &["component", "add", "rust-src"]));
     }
     Ok(sources.exists())
@@ -137,8 +143,8 @@ enum Kind {
 }
 
 impl Kind {
-    /// `cargo` such that what it builds has the sanitizer in it. With a target that is named, build
-    /// scripts and macros are built without.
+    /// Returns `cargo` with a build that uses the sanitizer. A target is named explicitly, so that
+    /// build scripts and macros are built without the sanitizer.
     fn cargo(&self, args: &[&str]) -> Result<Command> {
         let (flag, folder) = match self {
             Kind::Address => ("-Zsanitizer=address", "target/sanitize/address"),
@@ -153,22 +159,22 @@ impl Kind {
                 return sid::cargo(&format!("{command} {build} {rest}"), &environment);
             }
         };
-        // The command itself, then what the program is told after `--` at last.
+        // The command comes first. The program's own arguments, after `--`, come last.
         let mut cargo = sh::cargo(&args[..1]);
         cargo.args(["--quiet", "--target", &sh::host()?, "--target-dir", folder]);
         if let Kind::Thread = self {
             cargo.arg("-Zbuild-std");
         }
         cargo.args(&args[1..]);
-        // The standard compiler takes unstable flags so; it is the same as nightly's.
+        // This makes the stable compiler, which is the same as nightly's, accept unstable flags.
         cargo.env("RUSTC_BOOTSTRAP", "1").env("CARGO_ENCODED_RUSTFLAGS", flag);
-        // Freed memory is kept from use for a while: little of it, as a test looks at how much there is.
+        // Keep little freed memory in quarantine, because a test checks the memory of the process.
         cargo.env("ASAN_OPTIONS", "quarantine_size_mb=1").env("TSAN_OPTIONS", THREAD_OPTIONS);
         Ok(cargo)
     }
 }
 
-/// Runs the program that does wrong on purpose: an error unless the sanitizer finds it.
+/// Runs the program with a deliberate fault. Returns an error unless the sanitizer finds it.
 fn found(kind: &Kind, misuse: &str, finder: &str) -> Result<()> {
     let args = ["run", "-p", "ultramarine-dlpack", "--example", "wrong_on_purpose"];
     let mut cargo = kind.cargo(&args)?;
@@ -192,7 +198,7 @@ fn total(kind: &Kind, commands: &[&[&str]]) -> Result<Outcome> {
             }
         })?;
     }
-    // A sanitizer's report ends the process, and its tests have no result.
+    // A sanitizer's report ends the process, so the tests of this process have no result.
     let totals = format!("{passed} passed, {failed} failed");
     Ok(if right && passed > 0 {
         Outcome::Right(format!("{totals}, nothing found"))

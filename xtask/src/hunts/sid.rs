@@ -1,12 +1,14 @@
-//! Debian sid in a folder, `target/sid`: it has a compiler whose standard library's sources can be had, by `debootstrap`. What the
-//! thread sanitizer sees has to be built with it whole.
+//! Debian sid in a directory, `target/sid`, installed by `debootstrap`. The sources of its
+//! compiler's standard library are available. They are needed because the thread sanitizer requires
+//! that all code is built with it.
 
 use crate::{drivers, sh};
 use anyhow::{Context, Result};
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Clang has the sanitizer's runtime, which Debian's compiler of Rust leaves out; LLVM names the functions in reports.
+/// Clang has the sanitizer's runtime, which Debian's Rust compiler lacks. LLVM resolves the names
+/// of functions in reports.
 const PACKAGES: &str =
     "--include=rustc,cargo,rust-src,gcc,libc6-dev,clang,libclang-rt-dev,llvm,ca-certificates";
 
@@ -14,7 +16,7 @@ fn folder() -> PathBuf {
     sh::root().join("target/sid")
 }
 
-/// Installs it where it is not there yet; why not, where it cannot be had.
+/// Installs sid if it is not installed yet. The error is the reason why it cannot be installed.
 pub fn install() -> Result<(), String> {
     if folder().join("installed").exists() {
         return Ok(());
@@ -24,7 +26,7 @@ pub fn install() -> Result<(), String> {
         return Err("there is no debootstrap, which needs Debian and root".to_owned());
     }
     sh::say("installing Debian sid into target/sid");
-    // An installation that was begun cannot be ended.
+    // An interrupted installation cannot be continued.
     let _ = std::fs::remove_dir_all(folder());
     let mut command = sh::cmd("debootstrap", &["--variant=minbase", PACKAGES, "sid"]);
     command.arg(folder());
@@ -32,7 +34,8 @@ pub fn install() -> Result<(), String> {
     std::fs::write(folder().join("installed"), "").map_err(|error| error.to_string())
 }
 
-/// `cargo` there, with arguments, on this repository. The folders are mounted for it alone.
+/// Returns `cargo` of this installation, with arguments, on this repository. The directories are
+/// mounted only for this command.
 pub fn cargo(args: &str, environment: &str) -> Result<Command> {
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")));

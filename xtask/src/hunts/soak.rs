@@ -10,7 +10,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// Name of the step.
 pub const NAME: &str = "soak";
 
-/// Half an hour with a seed of its own if `full`, else a few seconds.
+/// Runs for half an hour with a new seed if `full`, otherwise for a few seconds.
 pub fn check(report: &mut Report, venv: &Venv, plugins: &[&Built], full: bool) -> Result<()> {
     let seed = match full {
         true => SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |time| time.as_secs()),

@@ -3,13 +3,13 @@
 use crate::sh;
 use anyhow::{Result, bail};
 
-/// The last commit before the rule.
+/// The last commit before this rule.
 const BEFORE: &str = "494631b5eef8";
 
-/// The longest subject, in characters: what tools show of it.
+/// The longest subject in characters, because tools cut longer ones.
 const MOST: usize = 72;
 
-/// Checks the commits of this branch since the rule. A shallow clone has its last commit checked.
+/// Checks the commits of this branch since the rule. In a shallow clone, checks the last commit.
 pub fn check() -> Result<()> {
     let known = sh::read(sh::cmd("git", &["merge-base", "--is-ancestor", BEFORE, "HEAD"])).is_ok();
     let range = if known { format!("{BEFORE}..HEAD") } else { "-1".to_owned() };
@@ -25,9 +25,9 @@ pub fn check() -> Result<()> {
     Ok(())
 }
 
-/// The fault of a subject, if it has one.
+/// Returns the fault of a subject, if it has one.
 fn fault(subject: &str) -> Option<String> {
-    // Written by `git revert`.
+    // `git revert` writes this.
     if subject.starts_with("Revert \"") {
         return None;
     }

@@ -1,14 +1,15 @@
-//! Links in Markdown: files and headings of this repository that they name exist.
+//! Links in Markdown: the files and headings of this repository that they name have to exist.
 
 use crate::sh;
 use anyhow::{Context, Result, bail};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 
-/// The repository's address, by which the README names files: package indexes show it, too.
+/// The repository's address. The README names files by it, because package indexes show the README
+/// too.
 const REPOSITORY: &str = "https://github.com/ultramarine-array/ultramarine/";
 
-/// The address of its files as they are, for pictures.
+/// The address of its raw files, for pictures.
 const RAW: &str = "https://raw.githubusercontent.com/ultramarine-array/ultramarine/main/";
 
 /// Checks the links of all pages in Markdown.
@@ -39,7 +40,7 @@ pub fn check() -> Result<()> {
     Ok(())
 }
 
-/// The lines of a page that are no code, with their numbers.
+/// Returns the lines of a page that are not code, with their numbers.
 fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut code = false;
     text.lines().enumerate().filter_map(move |(number, line)| {
@@ -55,7 +56,7 @@ fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
 fn links(text: &str) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
     for (number, line) in prose(text) {
-        // Every second part stands between backticks.
+        // Every second part is between backticks.
         for part in line.split('`').step_by(2) {
             found.extend(ends(part).map(|link| (number, link)));
         }
@@ -68,7 +69,8 @@ fn ends(part: &str) -> impl Iterator<Item = &str> {
     part.split("](").skip(1).filter_map(|rest| rest.split([')', ' ']).next())
 }
 
-/// The file that a link names, relative to the root, and the heading in it; none for links to elsewhere.
+/// Returns the file that a link names, relative to the root, and the heading in it. Returns `None`
+/// for links to other sites.
 fn target<'a>(page: &Path, link: &'a str) -> Option<(PathBuf, &'a str)> {
     if let Some(path) = link.strip_prefix(RAW) {
         return Some((path.into(), ""));

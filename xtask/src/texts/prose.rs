@@ -1,7 +1,8 @@
-//! `cargo xtask prose`: how the comments of each crate read, in figures that may only get better.
+//! `cargo xtask prose`: measures how the comments of each crate read. The figures may only improve.
 //!
-//! The figures are in `xtask/prose.toml`. They count what `docs/` says of style: comments that begin with a question word, documentation
-//! of one line, links and examples in documentation, and words of our own in place of the field's.
+//! The figures are in `xtask/prose.toml`. They count deviations from the style in `docs/`: comments
+//! that begin with a question word, documentation of one line, missing links and examples in
+//! documentation, and this project's own words instead of the field's.
 
 use crate::sh;
 use anyhow::{Context, Result, bail};
@@ -12,11 +13,12 @@ use std::path::Path;
 
 const FILE: &str = "xtask/prose.toml";
 
-/// Words of our own, which have no second meaning in this repository.
+/// This project's own words, which have no other meaning in this repository.
 const BANNED: [&str; 5] = ["resort", "grave", "strangers", "judged", "suspects"];
 const QUESTIONS: [&str; 3] = ["What", "Whether", "Which"];
 
-/// By how many per cent the share of a crate may get worse before it counts: a new item moves it a little.
+/// The percentage points by which a crate's share may get worse, because a new item changes it
+/// slightly.
 const SLACK: f64 = 1.0;
 
 /// The comments of a crate.
@@ -89,7 +91,7 @@ fn compare(crates: &BTreeMap<String, Counts>) -> Result<()> {
         toml::from_str(&text).with_context(|| format!("cannot read {FILE}"))?;
     let mut worse = Vec::new();
     for (name, counts) in crates {
-        // A crate that is new has its figures written once.
+        // The figures of a new crate have to be written once.
         match bounds.get(name) {
             Some(bounds) => worse.extend(counts.worse(bounds).map(|w| format!("{name}: {w}"))),
             None => worse.push(format!("{name} is not in {FILE}")),
@@ -171,7 +173,7 @@ impl Counts {
     }
 }
 
-/// The comments of all crates, by the crates' names.
+/// Returns the comments of all crates, by the crates' names.
 fn count() -> Result<BTreeMap<String, Counts>> {
     let mut crates: BTreeMap<String, Counts> = BTreeMap::new();
     for file in sh::tree()?.into_iter().filter(|f| f.extension().is_some_and(|e| e == "rs")) {
@@ -183,7 +185,8 @@ fn count() -> Result<BTreeMap<String, Counts>> {
     Ok(crates)
 }
 
-/// The crate whose sources a file is of; its tests, examples and generated tables are none.
+/// Returns the crate to which a source file belongs; `None` for tests, examples and generated
+/// tables.
 fn crate_of(file: &Path) -> Option<String> {
     let mut parts = file.iter().filter_map(|part| part.to_str());
     let name = match parts.next()? {
@@ -197,7 +200,7 @@ fn crate_of(file: &Path) -> Option<String> {
     source.then(|| name.to_owned())
 }
 
-/// The figures as the file has them.
+/// Returns the figures in the file's format.
 fn file(crates: &BTreeMap<String, Counts>) -> String {
     let mut text =
         "# The figures of comments that may only get better: `cargo xtask prose --write` \

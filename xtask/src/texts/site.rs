@@ -1,4 +1,4 @@
-//! `cargo xtask docs`: the site, from the pages in docs/, the Python package and the crates.
+//! `cargo xtask docs`: builds the site from the pages in docs/, the Python package and the crates.
 
 use crate::profile::Profile;
 use crate::python::{ULTRAMARINE, Venv};
@@ -6,7 +6,7 @@ use crate::sh;
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 
-/// Builds what the site documents, then the site.
+/// Builds everything that the site documents, then the site.
 pub fn run() -> Result<()> {
     super::links::check()?;
     sh::say("building the Python module");
@@ -18,7 +18,7 @@ pub fn run() -> Result<()> {
     Ok(())
 }
 
-/// The site in lint, with what tests and `rustdoc` built before.
+/// Builds the site for lint, from the builds of the tests and of `rustdoc`.
 pub fn lint() -> Result<()> {
     if !ULTRAMARINE.built(Profile::Checked).is_file() {
         println!("skipped: there is no built module. Run `cargo xtask docs`.");
@@ -27,7 +27,7 @@ pub fn lint() -> Result<()> {
     build()
 }
 
-/// The documentation of all crates, in `target/doc`. Warnings are errors.
+/// Builds the documentation of all crates in `target/doc`. Warnings are errors.
 pub fn crates() -> Result<()> {
     let profile = Profile::Checked.argument();
     let mut doc = sh::cargo(&["doc", "--workspace", "--no-deps", "--quiet", &profile]);
@@ -39,14 +39,14 @@ fn folder() -> PathBuf {
     sh::root().join("target/docs/html")
 }
 
-/// The pages by Sphinx, the crates' documentation beside them, and all links of the whole.
+/// Builds the pages by Sphinx, copies the crates' documentation beside them, and checks all links.
 fn build() -> Result<()> {
     let venv = Venv::open(".venv")?;
     venv.require("docs")?;
     let package = sh::root().join("target/docs/python");
     ULTRAMARINE.copy_to(&package.join(ULTRAMARINE.import_name()), Profile::Checked)?;
     let site = folder();
-    // Pages that are gone would keep their links alive.
+    // Remove the old site, because deleted pages would keep links to them valid.
     if site.exists() {
         std::fs::remove_dir_all(&site).context("cannot remove the former site")?;
     }
