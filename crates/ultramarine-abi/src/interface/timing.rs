@@ -32,9 +32,9 @@ pub struct TimingInterface {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// (any) Reads a timestamp, without waiting. If the stream has not reached it, sets `ready` to
-    /// 0. Otherwise sets `ready` to 1, and `nanoseconds` to the time. The clock never goes back and
-    /// has an arbitrary origin. All streams of an open device have the same clock. A later call
+    /// (any) Reads a timestamp, without waiting. Sets `ready` to 0 if the stream has not reached it
+    /// yet. Otherwise sets `ready` to 1, and `nanoseconds` to the time. The clock never goes back
+    /// and has an arbitrary origin. All streams of an open device have the same clock. A later call
     /// gives the same time.
     pub resolve: Option<
         unsafe extern "C" fn(

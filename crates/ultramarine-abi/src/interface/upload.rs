@@ -38,9 +38,9 @@ pub struct UploadInterface {
     pub size: u32,
     /// Reserved, zero.
     pub flags: u32,
-    /// (any) Lends at least `bytes` bytes for a copy in `stream`, and fills `piece`. `bytes` is not
-    /// 0. The call may wait for earlier copies of that stream. UNSUPPORTED means that there is no
-    /// memory now; the host then copies from its own memory.
+    /// (any) Lends at least `bytes` bytes (not 0) for a copy in `stream`, and fills `piece`. The
+    /// call may wait for earlier copies of that stream. UNSUPPORTED means that there is no memory
+    /// now; the host then copies from its own memory.
     pub lend: Option<
         unsafe extern "C" fn(
             device: *mut c_void,
