@@ -34,11 +34,12 @@ use ultramarine_abi::{
 
 static API: OnceLock<PythonApi> = OnceLock::new();
 
-/// Connects this library to the `ultramarine` of this interpreter, which is imported for that. To be called when the
-/// module is made.
+/// Connects this library to the `ultramarine` of this interpreter, and imports it for that. Call
+/// this when the module is made.
 ///
 /// # Errors
-/// ImportError: there is no `ultramarine`, it has no contract for extensions, or one of another major (both versions are told).
+/// ImportError if there is no `ultramarine`, if it has no contract for extensions, or if its
+/// contract has another major version (the message has both versions).
 pub fn connect_python(py: Python<'_>) -> PyResult<()> {
     if API.get().is_some() {
         return Ok(());
@@ -78,7 +79,7 @@ fn api() -> PyResult<&'static PythonApi> {
     })
 }
 
-/// A function of the capsule, or an exception that names it.
+/// Returns a function of the capsule, or an exception that names it.
 macro_rules! lent {
     ($name:ident) => {
         api()?.$name.ok_or_else(|| {
@@ -91,7 +92,7 @@ macro_rules! lent {
     };
 }
 
-/// The exception that is set, where there must be one.
+/// Returns the exception that must be set.
 fn raised(py: Python<'_>) -> PyErr {
     PyErr::take(py)
         .unwrap_or_else(|| PySystemError::new_err("Ultramarine failed without an exception"))
@@ -133,17 +134,17 @@ impl<'py> IntoPyObject<'py> for &Array {
     }
 }
 
-/// Returns whether an object is an `ultramarine.array`.
+/// Returns true if an object is an `ultramarine.array`.
 ///
 /// # Errors
-/// The module is not connected.
+/// An exception if the module is not connected.
 pub fn is_array(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     let ask = lent!(is_array);
     // SAFETY: the interpreter's lock is held; the object is alive.
     Ok(unsafe { ask(object.as_ptr().cast()) } != 0)
 }
 
-/// Argument `stream=`: None, a device, a stream.
+/// Converts the argument `stream=`: None, a device, or a stream.
 impl<'py> FromPyObject<'_, 'py> for Place {
     type Error = PyErr;
 
@@ -161,7 +162,7 @@ impl<'py> FromPyObject<'_, 'py> for Place {
 }
 
 impl From<Error> for PyErr {
-    /// The exception that Ultramarine raises for such an error.
+    /// Converts an error to the exception that Ultramarine raises for it.
     fn from(error: Error) -> PyErr {
         let raise = API.get().and_then(|api| api.raise);
         let plain = |error: &Error| {
@@ -187,7 +188,7 @@ impl From<Error> for PyErr {
 }
 
 impl From<PyErr> for Error {
-    /// An exception inside of a rule: its type and text.
+    /// Converts an exception inside of a rule to an error with its type and text.
     fn from(error: PyErr) -> Error {
         Python::attach(|py| {
             let value = error.is_instance_of::<PyValueError>(py);

@@ -25,25 +25,26 @@
 //!
 //! # Design
 //!
-//! - **No MPI library is linked.** [`find()`] looks for the library at run time, and uses the one
-//!   whose `mpirun` started the process. Open MPI and MPICH have the same functions, but different
-//!   handles: addresses of global objects in Open MPI, integers in MPICH. A single table of
-//!   functions is generic over the handle, so all other code exists only once.
-//! - **One thread calls MPI.** It starts MPI and requests `MPI_THREAD_MULTIPLE`, but works with any
+//! - **MPI is not linked.** [`find()`] looks for the library at run time, and takes the one whose
+//!   `mpirun` started the process. Open MPI and MPICH have the same functions but different
+//!   handles: addresses of global objects in the first, integers in the second. One table of
+//!   functions is generic over the handle, so that all other code exists only once.
+//! - **One thread talks to MPI.** It starts MPI, asks for `MPI_THREAD_MULTIPLE` and works with any
 //!   level that is granted. Callers give it their requests and wait. Requests are non-blocking
 //!   calls, so any number of communicators make progress at the same time.
-//! - **Cores stay free.** While it waits, the thread yields between two tests, and then sleeps for
-//!   up to half a millisecond. It stays awake after a test that moved data.
-//! - **Reductions follow array semantics.** Halves are summed in `float32` and rounded once. NaN
-//!   wins a maximum. The sum of bools is their logical or. All ranks get bitwise identical results.
-//!   MPI's own sums are used for 32 and 64 bits, and this crate's operations otherwise.
-//! - **Nothing hangs silently.** A request that takes longer than `ULTRAMARINE_DISTRIBUTED_TIMEOUT`
-//!   seconds (300; 0: no limit) fails, and each rank reports the requests that it waits for. MPI
-//!   cannot be trusted after that, so later requests fail, and the process ends its job by
-//!   `MPI_Abort` when it exits.
-//! - **End of MPI.** `MPI_Finalize` runs at exit, after undelivered messages, unless another part
-//!   of the process started MPI. Programs that exit with a failure call [`abort_at_exit`]. In a
-//!   forked child, requests fail.
+//! - **Cores stay free.** While the thread waits, it yields between two tests, and then sleeps for
+//!   up to half a millisecond. A test that moved data keeps it awake.
+//! - **Reductions follow the rules for arrays.** Sums of 16-bit floats are computed in `float32`
+//!   and rounded once; NaN wins a maximum; bools are combined by `or`; results are bitwise
+//!   identical on all ranks. MPI's own sums are used for 32 and 64 bits, this crate's operations
+//!   for all others.
+//! - **Nothing hangs silently.** Requests that take longer than `ULTRAMARINE_DISTRIBUTED_TIMEOUT`
+//!   seconds (300; 0: no limit) fail, and each rank reports everything that it waits for. After
+//!   that MPI cannot be trusted: later requests fail, and the process ends its job by `MPI_Abort`
+//!   when it exits.
+//! - **The end.** `MPI_Finalize` runs at exit, after undelivered messages, unless another part of
+//!   the process started MPI. Programs that exit because of a failure call [`abort_at_exit`]. A
+//!   forked child gets errors.
 //!
 //! | file | content |
 //! | --- | --- |

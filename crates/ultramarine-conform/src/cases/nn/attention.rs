@@ -19,25 +19,26 @@ enum Mask {
 
 use Mask::{Bools, None as NoMask, Numbers};
 
-/// Sizes and the operands that may be absent.
+/// Sizes of a case, and the optional operands that it has.
 #[derive(Clone, Copy)]
 struct Shape {
     what: &'static str,
     batches: i64,
-    /// Query heads, and those that share a key head.
+    /// Number of query heads, and number of query heads that share a key head.
     heads: [i64; 2],
-    /// Queries and keys.
+    /// Number of queries, and number of keys.
     lengths: [i64; 2],
-    /// Of queries and of values.
+    /// Sizes of the query vectors and of the value vectors.
     sizes: [i64; 2],
     causal: bool,
     mask: Mask,
     sinks: bool,
-    /// The keys that count, of each batch in turn.
+    /// The number of valid keys, cycled over the batches.
     counts: &'static [i64],
-    /// Of the gradient: the cotangent of the first query's result is 0, that of its logarithm is not.
+    /// For the gradient: the cotangent of the first query's result is 0, but that of its logarithm
+    /// is not.
     by_logarithm: bool,
-    /// Equal commands give equal bits.
+    /// True if equal commands have to give bitwise identical results.
     deterministic: bool,
 }
 

@@ -48,7 +48,7 @@ fn one(
         let values = ordinary(dtype, shape.iter().product::<i64>() as usize, rng);
         (Array::cycle(dtype, shape, &values), layout)
     };
-    // A weight has one axis only: those that are about two are contiguous.
+    // A weight has only one axis, so layouts that need two axes become contiguous.
     let along = if layout == Layout::Negative { layout } else { Layout::Contiguous };
     let inputs =
         vec![operand(&[rows, n], layout), operand(&[n], along), operand(&[rows, n], layout)];

@@ -31,7 +31,7 @@ const LONG_ROWS: [(&[i64], u64); 5] = [
     (&[900, 33], 0b01),
 ];
 
-/// Values that `e^x` tells apart; in some cases NaN or infinities among them.
+/// Values with clearly different `e^x`. Some cases also have NaN or infinities.
 fn values(dtype: DType, n: usize, which: usize, rng: &mut Rng) -> Vec<Num> {
     let mut values = ordinary(dtype, n, rng);
     let rare: &[f64] = match which % 5 {

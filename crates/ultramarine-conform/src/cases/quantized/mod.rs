@@ -1,4 +1,4 @@
-//! Numbers of few bits.
+//! Quantized numbers of few bits.
 
 mod dequantize;
 mod matmul;
@@ -38,7 +38,8 @@ fn is_usual(format: Format) -> bool {
     format.mode != quantization::AFFINE || (format.bits, format.group) == (4, 64)
 }
 
-/// Columns of a matrix come in multiples of this: whole groups, and whole words of any bits.
+/// The number of columns of a matrix is a multiple of this, so that there are whole groups, and
+/// whole words for any number of bits.
 fn unit(format: Format) -> i64 {
     format.group.max(32).into()
 }
@@ -87,9 +88,9 @@ fn allowed(scope: &Scope, dtype: DType) -> Allowed {
 /// Sizes of the elements.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Range {
-    /// Of many magnitudes.
+    /// Many magnitudes.
     Wide,
-    /// Those of products that stay finite in float16.
+    /// Magnitudes whose products stay finite in float16.
     Narrow,
 }
 
@@ -120,7 +121,7 @@ fn operands(
         all.push(Array::cycle(dtype, &scales_shape, &biases));
     }
     if format.global_scale {
-        // One for each matrix; rows of one matrix have one in common.
+        // One value for each matrix, which all of its rows share.
         let shape = if shape.len() > 1 { [shape[0]] } else { [1] };
         let global = values(&shape, || Num::Real(rng.between(500.0, 4000.0)));
         all.push(Array::cycle(DType::F32, &shape, &global));

@@ -22,7 +22,7 @@ pub const NAMES: [&str; 8] = [
 /// Elements of one rank's part.
 const COUNTS: [usize; 4] = [1, 7, 1000, 70_001];
 
-/// Bytes before and behind each tensor, which have to stay as they are.
+/// Bytes before and after each tensor. They must not change.
 const GUARD: usize = 256;
 
 pub fn run(side: &Side<'_>, group: Group, name: &str) -> Result {
@@ -216,7 +216,8 @@ fn messages(side: &Side<'_>, group: Group, dtype: DType, n: usize) -> Result<(),
     let (next, last) = ((group.rank + 1) % group.size, (group.rank + group.size - 1) % group.size);
     let own = elements(dtype, group.rank, n, false);
     let wanted = elements(dtype, last, n, false);
-    // One after the other, so that some rank always receives: rank 0 begins, and is the last to receive.
+    // Send one after the other, so that some rank always receives. Rank 0 begins, and is the last
+    // to receive.
     let send = || one(side, group, (kind::SEND, dtype, next), &own, (0, false)).map(drop);
     let receive = || one(side, group, (kind::RECEIVE, dtype, last), &[], (n, false));
     let made = if group.rank == 0 {
@@ -228,7 +229,7 @@ fn messages(side: &Side<'_>, group: Group, dtype: DType, n: usize) -> Result<(),
         made
     };
     compare(dtype, &made, &wanted)?;
-    // Together.
+    // Send and receive in one list.
     let mut buffers = Buffers::new(side.device);
     let bytes = bytes_of(dtype, &own);
     let [from, to] = [0; 2].map(|_| buffers.alloc(bytes.len() as u64));
@@ -281,11 +282,12 @@ fn parts(side: &Side<'_>, group: Group) -> Result {
     PASSED
 }
 
-/// Only rank 0 comes to a sum: its stream goes on when it ends the group, and the other group is as it was.
+/// Only rank 0 calls a sum. After it has aborted the group, its stream continues, and the other
+/// group is unaffected.
 fn missing(side: &Side<'_>, group: Group) -> Result {
     let Some(dtype) = DType::all().find(|d| d.name() == "float32") else { return PASSED };
     let second = side.open("second", group.rank, group.size)?;
-    // By now the library has made what it makes at the first operation.
+    // Run an operation first, because the library allocates resources at the first one.
     reduced(side, second, (kind::SUM, dtype, 3), false)?;
     if group.rank == 0 {
         let mut buffers = Buffers::new(side.device);

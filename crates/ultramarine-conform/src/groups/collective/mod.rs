@@ -1,5 +1,6 @@
-//! Collectives among processes: the kit starts itself once for each device, up to three, and each of these processes is a
-//! rank. With one device there is one rank, and what needs two is skipped.
+//! Collectives among processes. The kit starts itself once for each device, for up to three
+//! devices, and each of these processes is a rank. With one device there is one rank, and cases
+//! that need two are skipped.
 
 mod cases;
 mod rank;

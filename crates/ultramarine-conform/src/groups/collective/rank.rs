@@ -1,4 +1,5 @@
-//! One rank: opens the group by an id that rank 0 leaves in a file, runs all cases, and writes a line for each.
+//! A rank: opens the group by an id that rank 0 writes to a file, runs all cases, and writes a line
+//! for each.
 
 use super::{PASS, SKIP, cases};
 use crate::device::{Buffer, Device, Handle};
@@ -40,7 +41,8 @@ macro_rules! function {
     };
 }
 
-/// Why the backend has the interface and no library for it here.
+/// Returns the reason if the backend has the interface, but no communication library on this
+/// machine.
 pub fn lacks_library(
     device: &Device<'_>,
     interface: &CollectiveInterface,
@@ -71,7 +73,7 @@ pub fn run(options: &Options, rank: &Rank) -> Result<(), String> {
             Ok(Outcome::Skipped(why)) => format!("{SKIP}{why}"),
             Err(why) => why.replace('\n', " "),
         };
-        // After a failure the ranks may be apart.
+        // After a failure the ranks may no longer be in step.
         let failed = text != PASS && !text.starts_with(SKIP);
         writeln!(output, "{name}\t{text}").map_err(|e| e.to_string())?;
         if failed {

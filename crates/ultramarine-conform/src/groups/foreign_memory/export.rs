@@ -13,7 +13,7 @@ fn each_export(foreign: &Foreign<'_>, f: impl Fn(Handle, Buffer, u32) -> Result<
     }
     foreign.with_stream(|stream| {
         let mut buffers = Buffers::new(foreign.device);
-        // An overlay has no buffers but those that it imported.
+        // An overlay has only imported buffers.
         let (mut data, owner) = (vec![0x0505_0505_0505_0505; 64], Owner::new());
         let imported = if foreign.device.overlay {
             Some(foreign.import(&Foreign::block(&mut data, owner))?)
@@ -94,7 +94,7 @@ pub(super) fn import_again(foreign: &Foreign<'_>) -> Result {
             // SAFETY: the export is no longer used.
             unsafe { release(context) };
         }
-        // The exported buffer is still there.
+        // The exported buffer must still be intact.
         foreign.device.read(stream, buffer, 0, &mut back)?;
         if back[8..16] == [9; 8] {
             Ok(())

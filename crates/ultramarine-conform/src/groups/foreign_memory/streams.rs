@@ -30,7 +30,7 @@ impl<'a> Crossing<'a> {
         }
     }
 
-    /// The second stream's work stays undone until the gate of the first opens.
+    /// Checks that the second stream's work does not run until the first stream's gate opens.
     fn expect_order(&self) -> Result<()> {
         let d = self.foreign.device;
         d.record(self.second, self.done, 1)?;
@@ -94,7 +94,7 @@ pub(super) fn signals(foreign: &Foreign<'_>) -> Result {
     outcome.map(|()| PASSED)?
 }
 
-/// A stream that is retained can be waited for after its owner gave it up.
+/// A retained stream can still be waited for after its owner has destroyed it.
 pub(super) fn retained(foreign: &Foreign<'_>) -> Result {
     let (Some(wait), Some(release)) = (foreign.table.wait_foreign, foreign.table.release_foreign)
     else {

@@ -1,4 +1,5 @@
-//! Lists of commands of one program, some of which use what others write: backends may run those together that do not.
+//! Lists of commands of one program. Some commands use the results of others. Backends may run
+//! those commands at the same time that do not.
 
 use super::{CONSTANT, asked, bits_differ};
 use crate::device::{Buffer, Device, Handle, desc, empty_command};
@@ -90,7 +91,7 @@ pub fn run(device: &Device<'_>, interface: &FusedInterface, seed: u64) -> Result
     PASSED
 }
 
-/// The values of all tensors behind lists of so many commands each.
+/// Returns the values of all tensors after lists with this number of commands each.
 fn values(
     device: &Device<'_>,
     stream: Handle,
@@ -122,7 +123,7 @@ fn values(
         })
         .collect();
     let submitted = commands.chunks(each).try_for_each(|list| device.submit(stream, list));
-    // Also after a failure: something may be running.
+    // Wait even after a failure, because work may still be running.
     let finished = device.synchronize(stream);
     submitted.map_err(|f| format!("a plan was made, but {f}"))?;
     finished?;

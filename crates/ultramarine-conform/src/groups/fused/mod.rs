@@ -140,7 +140,7 @@ fn sketches() -> Vec<(&'static str, Sketch)> {
 /// A program as long as the device allows has to be accepted.
 fn longest_program(device: &Device<'_>, interface: &FusedInterface, n: u32) -> Result {
     if n == 0 {
-        // The interface is the backend's; a device of it may have no use for it.
+        // The backend offers the interface, but one of its devices may not use it.
         return skip("the device says that it takes none");
     }
     // The first negates input 0, each other the one before it.
@@ -256,7 +256,8 @@ fn asked(
     })
 }
 
-/// Asks for a plan, again while it is compiled; or says why there is none.
+/// Asks for a plan, and again while it is being compiled. The error is the reason why there is no
+/// plan.
 fn patiently(
     mut prepare: impl FnMut(*mut *mut c_void, *mut *mut Error) -> Status,
 ) -> Result<Result<Handle>> {

@@ -1,5 +1,6 @@
-//! Reductions whose operand is a program's input, in all layouts: a program has no layout, so that a reduction gives the
-//! same bits alone and as an epilogue only if its order does not depend on the operand's strides.
+//! Reductions of a program's input, in all layouts. A program has no layout. So a reduction can
+//! only be bitwise identical alone and as an epilogue if its order does not depend on the operand's
+//! strides.
 
 use super::{asked, bits_differ};
 use crate::cases::none;

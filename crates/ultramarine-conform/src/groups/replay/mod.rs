@@ -1,4 +1,4 @@
-//! Recorded lists of commands: what a replay does is what a submit of the commands would do.
+//! Recorded lists of commands: a replay must have the effect of a submit of the commands.
 
 mod operations;
 mod recording;
@@ -44,7 +44,8 @@ fn offered(device: &Device<'_>) -> Option<ReplayInterface> {
     unsafe { device.interface::<ReplayInterface>(replay::INTERFACE) }.filter(|_| !device.overlay)
 }
 
-/// True for an answer that lets the host go on without: nothing was done.
+/// Returns true for an answer after which nothing was done and the host can submit the commands
+/// instead.
 fn is_refusal(failure: &Failure) -> bool {
     matches!(failure.code, status::UNSUPPORTED | status::NOT_YET)
 }
@@ -217,7 +218,7 @@ fn rebinding(b: &Bench<'_>) -> Result<()> {
         let value = |at: usize| (1 + at % 2) as f64;
         outputs.push((out, elements as i64, value(i) + 2.0 * value(i / 2)));
     }
-    // All of them, in the end: a replay leaves those before it alone.
+    // Check all outputs at the end: a replay must not change the results of earlier ones.
     for (out, from, value) in outputs {
         b.expect(b.stream, out, (from, N), value)?;
         b.expect(b.stream, out, (from + N, 1), -1.0)?;
@@ -266,7 +267,7 @@ fn updates(b: &Bench<'_>) -> Result<()> {
         }
         b.expect(b.stream, out, (N - 7, 7), (step - step % 3) as f64)?;
     }
-    // Back to where it began, and without a replay between two updates.
+    // Update back to the first command, and update twice without a replay in between.
     recording.update(0, &written(5))?;
     recording.update(0, &written(0))?;
     recording.replay(b.stream, &slots, &[])?;
@@ -379,7 +380,7 @@ fn threads(b: &Bench<'_>) -> Result<()> {
     })
 }
 
-/// A recording refuses bindings and updates that it is not made for, and stays as it was.
+/// A recording refuses bindings and updates that do not fit it, and is then unchanged.
 fn refusals(b: &Bench<'_>) -> Result<()> {
     let mut buffers = Buffers::new(b.device);
     let (x, out) = (b.buffer(&mut buffers, 1.0)?, b.buffer(&mut buffers, -1.0)?);
@@ -402,7 +403,7 @@ fn refusals(b: &Bench<'_>) -> Result<()> {
     b.expect(b.stream, out, (0, N), 1.0)
 }
 
-/// The arena is another one from replay to replay.
+/// Each replay gets another arena.
 fn arenas(b: &Bench<'_>) -> Result<()> {
     let mut buffers = Buffers::new(b.device);
     let steps =
@@ -432,7 +433,7 @@ fn nothing(b: &Bench<'_>) -> Result<()> {
     b.expect(b.stream, out, (0, N), 1.0)
 }
 
-/// Recordings leave nothing behind.
+/// Recordings leak no memory.
 fn balance(device: &Device<'_>) -> Result {
     let Some(interface) = offered(device) else { return skip("not offered") };
     let Some(bench) = Bench::new(device, interface)? else {

@@ -12,7 +12,7 @@ use ultramarine_abi::interface::replay::{
 };
 use ultramarine_abi::{Command, Tensor};
 
-/// Where a tensor lies.
+/// The memory of a tensor.
 #[derive(Clone, Copy)]
 pub enum At {
     Fixed(Buffer),
@@ -20,7 +20,7 @@ pub enum At {
     Arena,
 }
 
-/// A tensor of a step: so many bytes behind its placed offset.
+/// A tensor of a step, and the bytes by which it lies after its placed offset.
 #[derive(Clone, Copy)]
 pub struct Piece<'a>(pub &'a Placed, pub At, pub u64);
 
@@ -36,7 +36,7 @@ pub struct Step<'a> {
     pub workspace: Option<u64>,
 }
 
-/// Numbers of slots, and bytes of the arena, that a recording is made for.
+/// The numbers of slots and the bytes of the arena for which a recording is made.
 #[derive(Clone, Copy)]
 pub struct Sizes {
     pub slots: u32,
@@ -82,7 +82,7 @@ fn tensor(device: &Device<'_>, Piece(placed, at, offset): Piece<'_>) -> Tensor {
     }
 }
 
-/// All that the commands of some steps point at.
+/// The data that the commands of some steps point at.
 struct Parts {
     tensors: Vec<Tensor>,
     sources: Vec<MemorySource>,

@@ -25,7 +25,7 @@ struct Row {
     weights: Vec<f64>,
     masked: Vec<bool>,
     logsumexp: f64,
-    /// The largest sum of magnitudes that a score is made of: its error is relative to that.
+    /// The largest sum of magnitudes in a score. The score's error is relative to this sum.
     size: f64,
 }
 
@@ -102,7 +102,7 @@ impl Attention {
             let slack = inner * (1.0 + made.logsumexp.abs().min(1e3));
             let got = outputs[1].values[row].real();
             if made.masked.iter().all(|m| *m) && extra.sinks.is_none() {
-                // The logarithm of their number may be lost or not.
+                // The logarithm of the number of keys may be lost by rounding.
                 let close = (got / made.logsumexp - 1.0).abs() < 1e-6;
                 ensure!(close, "logarithm of a masked row {row}: {got}");
             } else {

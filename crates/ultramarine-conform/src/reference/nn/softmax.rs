@@ -12,8 +12,8 @@ pub(super) fn top(values: &[f64]) -> f64 {
     values.iter().fold(f64::NEG_INFINITY, larger)
 }
 
-/// The sum of the exponentials, and its error relative to it: of `x - m`, which is rounded, of
-/// the function and of the sum. What is too small to matter has no part in it.
+/// Returns the sum of the exponentials, and its relative error. The error comes from rounding `x -
+/// m`, from the function and from the sum. Terms that are too small to matter do not count.
 pub(super) fn exponentials(dtype: DType, values: &[f64], top: f64) -> (f64, f64) {
     let total: f64 = values.iter().map(|x| (x - top).exp()).sum();
     let shifted = values.iter().map(|x| ((x - top).abs() * (x - top).exp()) / total);
@@ -32,7 +32,7 @@ pub fn softmax(axes: u64, input: &Array) -> Vec<Expected> {
         for (x, position) in values.iter().zip(positions) {
             let value = (x - top).exp() / total;
             let own = working(dtype).epsilon() * (6.0 + (x - top).abs());
-            // Below the normal numbers what is small is rounded away.
+            // Results below the normal numbers may be rounded to zero.
             let slack = value * (error + own) + working(dtype).ulp(0.0) * 2.0;
             let slack = if slack.is_finite() { slack } else { 0.0 };
             expected[*position] = Expected { at: value, ..Expected::near(Num::Real(value), slack) };
