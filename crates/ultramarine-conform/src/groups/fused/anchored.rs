@@ -1,5 +1,6 @@
-//! Programs that end with a norm: results are bitwise identical to those of the program's operations and of the norm, of
-//! rows of many lengths, with and without the value that the norm reads among the outputs, also in an input's memory.
+//! Programs that end with a norm. Results are bitwise identical to those of the program's
+//! operations followed by the norm. This is checked for rows of many lengths, with and without the
+//! norm's input among the outputs, and also with an output in an input's memory.
 
 use super::{bits_differ, patiently, single};
 use crate::device::{Device, Handle, desc, words};

@@ -25,7 +25,7 @@ const DTYPES: [DType; 9] = [
     DType::C64,
 ];
 
-/// A program under way: every value as its ops give it, one by one.
+/// A program under construction. Each value is computed by single ops.
 struct Draft<'a> {
     device: &'a Device<'a>,
     stream: Handle,
@@ -110,7 +110,7 @@ impl Draft<'_> {
         all[self.pick(all.len())]
     }
 
-    /// Tries to add an instruction: whatever it picks, if there is such an op.
+    /// Tries to add a random instruction, which is added if there is such an op.
     fn step(&mut self) -> Result<()> {
         let a = self.operand();
         let from = self.values[a].dtype;

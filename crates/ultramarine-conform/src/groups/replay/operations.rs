@@ -1,4 +1,4 @@
-//! A replay of each operation gives the bits of its submit, wherever its tensors lie.
+//! A replay of each operation is bitwise identical to its submit, whatever memory its tensors have.
 
 use super::recording::{At, Piece, Recording, Sizes, Step};
 use super::{is_refusal, offered};

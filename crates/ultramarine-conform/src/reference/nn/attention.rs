@@ -29,7 +29,8 @@ struct Row {
     size: f64,
 }
 
-/// Epsilons that a weight may be off, for scores of magnitude 0; each unit of magnitude is 8 more.
+/// The epsilons by which a weight may be off, for scores of magnitude 0. Each unit of magnitude
+/// allows 8 more.
 const EPSILONS: f64 = 64.0;
 
 fn sizes(a: &Array) -> [usize; 4] {
@@ -85,7 +86,7 @@ impl Attention {
         Row { weights, masked, logsumexp: top + sum.ln(), size }
     }
 
-    /// Compares the results of the forward operation; the largest error in epsilons.
+    /// Compares the results of the forward operation. Returns the largest error in epsilons.
     pub fn check(
         &self,
         [q, k, v]: [&Array; 3],
@@ -151,7 +152,8 @@ impl Attention {
         [logarithms, deltas].map(|values| Array::cycle(dtype, &q.shape[..3], &values))
     }
 
-    /// Compares the gradients; the largest error in epsilons. The operands are those of the operation.
+    /// Compares the gradients. Returns the largest error in epsilons. The operands are those of the
+    /// operation.
     pub fn check_gradient(
         &self,
         operands: &[Array],
@@ -230,8 +232,8 @@ impl Worst {
         Worst { dtype, epsilons: 0.0 }
     }
 
-    /// The slack of a sum whose terms have a relative error, and magnitudes of this sum. The weights of halves may be
-    /// rounded to halves.
+    /// Returns the allowed error of a sum, given the relative error of its terms and the sum of
+    /// their magnitudes. The weights of 16-bit floats may be rounded to 16 bits.
     fn slack(&self, inner: f64, size: f64) -> f64 {
         let rounded = if self.dtype.is_half() { 4.0 * self.dtype.epsilon() } else { 0.0 };
         (inner + rounded) * size + self.dtype.min_normal()

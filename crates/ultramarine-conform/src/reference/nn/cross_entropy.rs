@@ -6,7 +6,7 @@ use crate::dtype::Num;
 use crate::reference::working;
 use crate::tensor::Array;
 
-/// How many epsilons the error of one operation counts.
+/// The error of one operation, in epsilons.
 const EPSILONS: f64 = 8.0;
 
 /// A row's logarithm, and the slack of one that is computed.

@@ -9,7 +9,7 @@ pub mod softmax;
 
 use crate::tensor::{Array, each_index, row_major};
 
-/// Reduced axes with size 1, or the others so.
+/// Returns the shape with size 1 along the reduced axes if `kept`, and along the other axes if not.
 fn part(shape: &[i64], axes: u64, kept: bool) -> Vec<i64> {
     let keeps = |i: usize| (axes >> i & 1 == 0) == kept;
     shape.iter().enumerate().map(|(i, n)| if keeps(i) { *n } else { 1 }).collect()
@@ -29,7 +29,7 @@ fn rows(input: &Array, axes: u64, mut f: impl FnMut(&[f64], &[usize])) {
     });
 }
 
-/// Compares a number with its expected value: the error as a share of the slack.
+/// Compares a number with its expected value. Returns the error as a fraction of the allowed error.
 fn near(what: &str, got: f64, expected: f64, slack: f64) -> Result<f64, String> {
     let error = (got - expected).abs();
     if error.is_nan() || error > slack {

@@ -5,10 +5,10 @@ use crate::dtype::DType;
 use crate::reference::{reduce::sum_slack, working};
 use crate::tensor::Array;
 
-/// How many epsilons the error of a few operations counts.
+/// The error of a few operations, in epsilons.
 const EPSILONS: f64 = 8.0;
 
-/// A value that was computed, and how far it may be from the exact one.
+/// A computed value, and its possible distance from the exact one.
 #[derive(Clone, Copy, Default)]
 struct Near {
     value: f64,

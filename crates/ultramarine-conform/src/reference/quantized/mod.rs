@@ -16,7 +16,8 @@ use ultramarine_abi::schema::quantization;
 pub struct Allowed {
     /// An epsilon of products, as MATMUL's.
     pub reduced: f64,
-    /// The error of a rounding near zero: a subnormal number, or a normal one where those are flushed.
+    /// The error of rounding near zero: a subnormal number, or a normal one if subnormal numbers
+    /// are flushed to zero.
     pub smallest: f64,
 }
 
@@ -109,7 +110,8 @@ pub fn dequantize(packed: &Packed<'_>, dtype: DType, allowed: Allowed) -> Vec<Ex
     let expected = |element: Element| {
         let value = element.value();
         let slack = match packed.format.mode {
-            // The product may be rounded to the dtype, and both that and the sum to the type of the computation.
+            // The product may be rounded to the dtype. The product and the sum may also be rounded
+            // to the type of the computation.
             quantization::AFFINE => {
                 dtype.epsilon() * element.product.abs()
                     + 2.0 * epsilon * (element.size() + value.abs())
@@ -147,7 +149,8 @@ const INDEPENDENT: f64 = 4.0;
 
 impl Sums {
     fn expected(self, dtype: DType, terms: usize, allowed: Allowed) -> Expected {
-        // Elements may be rounded to the dtype: by errors that x, whose numbers are of both signs, has cancel.
+        // Elements may be rounded to the dtype. Because the numbers of x have both signs, these
+        // errors partly cancel.
         let rounded = dtype.epsilon() * self.size.min(INDEPENDENT * self.squares.sqrt());
         let summed = (terms as f64 + 8.0) * working(dtype).epsilon() + allowed.reduced;
         let slack = rounded + summed * self.size + allowed.smallest * (self.left + 1.0);
