@@ -28,7 +28,7 @@ pub(crate) fn eigh<T: Number>(
         return Ok(());
     }
     let (a, w) = (&mut a[..n * n], &mut w[..n]);
-    // Nothing of the other triangle counts, NaN included, nor do the diagonal's imaginary parts.
+    // Ignore the other triangle, including its NaN, and the diagonal's imaginary parts.
     for j in 0..n {
         a[j * n..][..j].fill(T::default());
         a[j + j * n] = T::of_parts([a[j + j * n].parts()[0], 0.0]);
@@ -72,7 +72,7 @@ pub(crate) fn eig<T: Number>(
         return Ok(());
     }
     let a = &a[..n * n];
-    // Elements of about 1, which faer compares with machine precision in places.
+    // Scale elements to about 1, because faer compares them with machine precision in places.
     let by = scale(a, 1.0)?;
     let mut wide = zeros::<T::Wide>(n * n)?;
     for (wide, v) in wide.iter_mut().zip(a) {
@@ -90,8 +90,8 @@ pub(crate) fn eig<T: Number>(
         if attempt == 2 {
             return Err("eigenvectors overflow".into());
         }
-        // Those of large Jordan blocks are parallel; they overflow on the way. A matrix that
-        // differs by rounding errors has others.
+        // The vectors of large Jordan blocks are parallel, and overflow during the computation. A matrix that differs
+        // by rounding errors has separate vectors.
         perturb(&mut wide, attempt);
     }
     for (w, value) in w.iter_mut().zip(values) {
@@ -100,7 +100,7 @@ pub(crate) fn eig<T: Number>(
     Ok(())
 }
 
-/// Adds pseudo-random numbers of the order of rounding errors.
+/// Adds pseudo-random numbers that are as small as rounding errors.
 fn perturb<T: Wide>(a: &mut [T], attempt: i32) {
     let size = 1e-15 * 10f64.powi(2 * attempt);
     let mut state = 0x9E37_79B9_7F4A_7C15u64;
@@ -112,9 +112,9 @@ fn perturb<T: Wide>(a: &mut [T], attempt: i32) {
     }
 }
 
-/// Real and complex matrices go to different functions, with different forms of results.
+/// Real and complex matrices use different functions, which return results in different forms.
 pub trait General: Wide {
-    /// Eigenvalues and eigenvectors, these in faer's form.
+    /// Eigenvalues, and eigenvectors in faer's form.
     fn decompose(
         a: &[Self],
         n: usize,
@@ -123,7 +123,7 @@ pub trait General: Wide {
         work: &mut Work,
     ) -> Result<(), String>;
 
-    /// The vectors of [`General::decompose`], normalised. False if one is not finite.
+    /// The vectors of [`General::decompose`], normalised. Returns false if one of them is not finite.
     fn normalised(vectors: &[Self], values: &[c64], n: usize, v: &mut [c32]) -> bool;
 }
 
@@ -133,8 +133,8 @@ fn outcome(result: Result<(), EvdError>) -> Result<(), String> {
     result.map_err(|_| NO_END.into())
 }
 
-/// Sizes of the sweeps for eigenvalues. Those of large matrices are smaller than faer's own, with which most of the time is
-/// spent in windows.
+/// Sizes of the sweeps for eigenvalues. For large matrices they are smaller than faer's defaults, which would spend
+/// most of the time in windows.
 fn sweeps<T: Wide>() -> Spec<EvdParams, T> {
     extern "C" fn shifts(n: usize, _: usize) -> usize {
         match n {
@@ -190,7 +190,8 @@ impl General for f64 {
         Ok(())
     }
 
-    /// Of a conjugate pair the first column is the first vector's real part, the second the imaginary.
+    /// For a conjugate pair, the first column is the real part of the first vector, and the second column is the
+    /// imaginary part.
     fn normalised(vectors: &[f64], values: &[c64], n: usize, v: &mut [c32]) -> bool {
         let mut pair = vec![c64::default(); n];
         let mut i = 0;
@@ -236,7 +237,7 @@ impl General for c64 {
     }
 }
 
-/// Norm 1, and the largest element real.
+/// Scales a vector to norm 1, with a real largest element.
 fn normalise(from: &[c64], to: &mut [c32]) -> bool {
     let mut largest = c64::default();
     let mut most = 0.0;

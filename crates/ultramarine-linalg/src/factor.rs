@@ -24,7 +24,7 @@ pub(crate) fn cholesky<T: Number>(a: &mut [T], n: usize, work: &mut Work) -> Res
         stack,
         Default::default(),
     );
-    // Rounding errors of complex products.
+    // Remove the rounding errors of complex products from the diagonal.
     for v in a.iter_mut().step_by(n + 1).take(n) {
         *v = T::of_parts([v.parts()[0], 0.0]);
     }

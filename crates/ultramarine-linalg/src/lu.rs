@@ -1,7 +1,7 @@
 //! LU factors with partial pivoting.
 //!
-//! The blocked algorithm of LAPACK's getrf, with faer's products and triangular solves. faer's own divides by a
-//! pivot of zero, so that matrices without an inverse get NaN instead of factors.
+//! The blocked algorithm of LAPACK's getrf, with faer's products and triangular solves. faer's own LU divides by a
+//! pivot of zero, so that singular matrices would get NaN instead of factors.
 
 use crate::{Number, work::matrix_mut};
 use faer::{
@@ -48,7 +48,7 @@ pub(crate) fn lu<T: Number>(
     Ok(())
 }
 
-/// Factors the columns from `first` on, below row `first`; other columns are not swapped yet.
+/// Factors the columns from `first` on, below row `first`. The rows of other columns are not swapped here.
 fn panel<T: Number>(a: &mut [T], m: usize, first: usize, end: usize, pivots: &mut [u32]) {
     for j in first..end {
         let column = &a[j * m..][..m];
@@ -66,7 +66,7 @@ fn panel<T: Number>(a: &mut [T], m: usize, first: usize, end: usize, pivots: &mu
         let (done, later) = a.split_at_mut((j + 1) * m);
         let column = &mut done[j * m..];
         let head = column[j];
-        // With a pivot of zero the whole column is zero, and so are its factors.
+        // If the pivot is zero, the whole column is zero, and so are its factors.
         if head != T::default() {
             column[j + 1..].iter_mut().for_each(|v| *v = v.over(head));
         }

@@ -8,9 +8,9 @@ use std::ops::{Mul, MulAssign, Neg, Sub, SubAssign};
 
 /// A real type of matrix elements: float32 or float64.
 pub trait Real: RealField + Copy + Default + Send + Sync + 'static {
-    /// Rounded.
+    /// Converts from float64, with rounding.
     fn from_f64(v: f64) -> Self;
-    /// Exact.
+    /// Converts to float64, exactly.
     fn to_f64(self) -> f64;
 }
 
@@ -31,9 +31,10 @@ pub trait Number:
 {
     /// Type of absolute values.
     type Norm: Real;
-    /// The same in double precision, in which general eigenvalues are found.
+    /// The same kind of number in double precision, which the computation of general eigenvalues
+    /// uses.
     type Wide: crate::eigen::General;
-    /// Elements beyond this, and below its inverse, may have squares that overflow or vanish.
+    /// Squares of elements above this, or below its inverse, may overflow or underflow.
     const LARGE: f64;
     /// One.
     const ONE: Self;
@@ -42,36 +43,36 @@ pub trait Number:
 
     /// Real and imaginary part.
     fn parts(self) -> [f64; 2];
-    /// From these, rounded; a real number ignores the imaginary part.
+    /// Makes a number from its parts, rounded. A real number ignores the imaginary part.
     fn of_parts(parts: [f64; 2]) -> Self;
     /// The complex conjugate.
     fn conjugate(self) -> Self;
-    /// In double precision.
+    /// Converts to double precision.
     fn wide(self) -> Self::Wide;
 
-    /// A number as large as the absolute value, but for a factor of 2.
+    /// The absolute value, up to a factor of 2.
     fn magnitude(self) -> f64 {
         let [re, im] = self.parts();
         re.abs() + im.abs()
     }
 
-    /// Neither infinite nor NaN.
+    /// True if the number is neither infinite nor NaN.
     fn finite(self) -> bool {
         self.parts().into_iter().all(f64::is_finite)
     }
 
-    /// Times a number that fits into float64 only.
+    /// Multiplies by a float64 that the type itself may not be able to represent.
     fn times(self, by: f64) -> Self {
         Self::of_parts(self.parts().map(|p| p * by))
     }
 
-    /// The quotient, rounded once or twice: intermediate squares do not overflow.
+    /// The quotient, rounded once or twice. Intermediate squares do not overflow.
     fn over(self, by: Self) -> Self;
 }
 
-/// float64, or complex of two float64.
+/// float64, or a complex number of two float64.
 pub trait Wide: ComplexField<Real = f64> + Copy + Default + 'static {
-    /// From real and imaginary part; a real number ignores the latter.
+    /// Makes a number from its parts. A real number ignores the imaginary part.
     fn of_parts(parts: [f64; 2]) -> Self;
     /// Real and imaginary part.
     fn parts(self) -> [f64; 2];

@@ -1,5 +1,5 @@
-//! QR factors, by Householder's reflections, one after the other. faer's leave out columns that are nearly combinations of those
-//! before them, which small columns of an exact product may be, too.
+//! QR factors by Householder reflections, one after the other. faer's QR leaves out columns that are nearly
+//! combinations of the columns before them, but small columns of an exact product can be such columns too.
 
 use crate::{Number, work::power_of_two};
 
@@ -14,7 +14,7 @@ pub(crate) fn qr<T: Number>(a: &mut [T], m: usize, n: usize, q: &mut [T]) -> Res
         *tau = made;
         v[0] = T::ONE;
         rest.chunks_exact_mut(m).for_each(|column| reflect(v, tau.conjugate(), &mut column[j..]));
-        // The diagonal is kept where Q's column is, until V is not needed.
+        // Store the diagonal in the place of Q's column until V is no longer needed.
         q[j * m] = head;
     }
     let diagonal: Vec<T> = (0..k).map(|j| q[j * m]).collect();
@@ -33,8 +33,8 @@ pub(crate) fn qr<T: Number>(a: &mut [T], m: usize, n: usize, q: &mut [T]) -> Res
     Ok(())
 }
 
-/// Replaces a column, but for its first element, by v of the reflection `I - tau v v^H` whose adjoint makes it a multiple of
-/// the first unit vector. Returns that multiple, which is real, and tau.
+/// Replaces a column, except its first element, by v of the reflection `I - tau v v^H`, whose adjoint maps the column
+/// to a multiple of the first unit vector. Returns that multiple, which is real, and tau.
 fn reflection<T: Number>(column: &mut [T]) -> (T, T) {
     let most = column.iter().map(|v| v.magnitude()).fold(0.0, f64::max);
     let scale = if most.is_finite() { power_of_two(most, 1e100) } else { 1.0 };

@@ -27,7 +27,7 @@ pub(crate) fn svd<T: Number>(
         }
         return Ok(());
     }
-    // Elements of about 1, which faer compares with machine precision in places.
+    // Scale elements to about 1, because faer compares them with machine precision in places.
     let by = scale(a, 1.0)?;
     if by != 1.0 {
         a.iter_mut().for_each(|v| *v = v.times(by));
@@ -38,7 +38,7 @@ pub(crate) fn svd<T: Number>(
         Some(_) => ComputeSvdVectors::Thin,
     };
     let mut params = <SvdParams as Auto<T>>::auto();
-    // faer's QR factors are not exact enough.
+    // faer's QR factors are not accurate enough here.
     params.qr_ratio_threshold = f64::INFINITY;
     let params = params.into();
     let stack = work.stack(svd_scratch::<T>(m, n, kind, kind, Par::Seq, params))?;
@@ -46,7 +46,7 @@ pub(crate) fn svd<T: Number>(
         None => (None, None),
         Some(SingularVectors { u, v, full }) => {
             let (left, right) = if *full { (m, n) } else { (k, k) };
-            // A part of all singular vectors is taken to be zero.
+            // faer assumes that some parts of the full set of singular vectors are zero.
             u[..m * left].fill(T::default());
             v[..n * right].fill(T::default());
             (Some(matrix_mut(u, m, left)), Some(matrix_mut(v, n, right)))
@@ -63,7 +63,7 @@ pub(crate) fn svd<T: Number>(
     Ok(())
 }
 
-/// Descending order: values of almost 0 do not always come in it.
+/// Sorts in descending order, because values near 0 are not always in order.
 fn sort<T: Number>(s: &mut [T::Norm], vectors: Option<SingularVectors<'_, T>>, m: usize, n: usize) {
     if s.is_sorted_by(|a, b| a >= b) {
         return;

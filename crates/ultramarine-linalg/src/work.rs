@@ -1,4 +1,4 @@
-//! Scratch memory, and what stands around every decomposition.
+//! Scratch memory, and the code around every decomposition.
 
 use crate::Number;
 use faer::{
@@ -8,15 +8,15 @@ use faer::{
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Scratch memory for decompositions. It grows as needed and serves later calls, so a loop over a
-/// batch allocates once.
+/// Scratch memory for decompositions. It grows as needed and is reused by later calls, so that a loop over a batch
+/// allocates once.
 #[derive(Default)]
 pub struct Work {
     bytes: Vec<u8>,
 }
 
 impl Work {
-    /// Room for what is required.
+    /// Provides the required scratch memory.
     pub(crate) fn stack(&mut self, required: StackReq) -> Result<&mut MemStack, String> {
         let n = required.unaligned_bytes_required();
         self.bytes.try_reserve(n).map_err(|_| {
@@ -62,12 +62,12 @@ fn panic_message(panic: &(dyn Any + Send)) -> String {
     format!("the decomposition failed: {}", text.unwrap_or("a panic"))
 }
 
-/// [`power_of_two`] of some elements. An element that is not finite is an error.
+/// [`power_of_two`] for the largest of some elements. An element that is not finite is an error.
 pub(crate) fn scale<T: Number>(a: &[T], large: f64) -> Result<f64, String> {
     let mut most = 0.0f64;
     for v in a {
         let [re, im] = v.parts();
-        // NaN is lost in a maximum.
+        // A maximum would ignore NaN, so check each element.
         if !v.finite() {
             return Err(
                 "the matrix has elements that are infinite or NaN. Replace them with nan_to_num"
@@ -79,8 +79,8 @@ pub(crate) fn scale<T: Number>(a: &[T], large: f64) -> Result<f64, String> {
     Ok(power_of_two(most, large))
 }
 
-/// The power of two by which elements up to `most` are multiplied, lest squares beyond `large` or below its inverse
-/// overflow or vanish.
+/// The power of two by which elements up to `most` have to be multiplied, so that squares beyond `large` or below its
+/// inverse neither overflow nor underflow.
 pub fn power_of_two(most: f64, large: f64) -> f64 {
     let fine = most == 0.0 || (1.0 / large..=large).contains(&most);
     if fine { 1.0 } else { 0.5f64.powi((most.log2() as i32).clamp(-1000, 1000)) }

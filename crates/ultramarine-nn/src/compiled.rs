@@ -1,4 +1,4 @@
-//! Whole steps of training, compiled.
+//! Compiled training steps.
 
 use crate::layers::{
     base::{Leaf, Module, Visitor},
@@ -13,11 +13,13 @@ use ultramarine::{Array, Error, Result, random};
 
 const NAME: &str = "CompiledStep";
 
-/// A step of training that is called once, and whose graph, from the forward pass to the update, is built again in later calls.
+/// A compiled step of training. Its function is called once; later calls rebuild the graph that it made, from the
+/// forward pass to the update.
 ///
-/// The function of a step is called again where inputs have other shapes or dtypes, parameters were frozen, or the mode changed. As
-/// with [`compile`](fn@ultramarine::transforms::compile), arrays that it captures are constants: what differs from step to step is
-/// an input. Parameters, the optimizer's state and the state of random numbers are inputs and results of their own accord.
+/// The function is called again if inputs have other shapes or dtypes, if parameters were frozen, or if the mode
+/// changed. As with [`compile`](fn@ultramarine::transforms::compile), arrays that it captures are constants, so values
+/// that differ from step to step have to be inputs. Parameters, the optimizer's state and the random state are inputs
+/// and results automatically.
 ///
 /// ```
 /// use ultramarine::{Array, Dtype, KeepDims, eval};
@@ -43,7 +45,7 @@ const NAME: &str = "CompiledStep";
 /// ```
 #[derive(Debug)]
 pub struct CompiledStep<R = Array> {
-    /// With a result of the right structure each.
+    /// Each trace has a result with the right structure.
     traces: Traces<R>,
 }
 
@@ -81,14 +83,14 @@ impl Before {
         Ok(Before { key, parameters, state, random: random::state()? })
     }
 
-    /// All arrays that the step depends on, the inputs last.
+    /// All arrays that the step depends on. The inputs come last.
     fn arrays(&self, inputs: &[Array]) -> Vec<Array> {
         let own = self.parameters.values().chain(self.state.values()).chain([&self.random]);
         own.chain(inputs).cloned().collect()
     }
 
-    /// Gives model and optimizer their arrays, in the order of [`Before::arrays`]; returns the rest, which begins with the state of
-    /// random numbers.
+    /// Assigns arrays to model and optimizer, in the order of [`Before::arrays`]. Returns the remaining arrays, which
+    /// begin with the random state.
     fn assign<'a, M: Module, O: Optimizer>(
         &self,
         model: &mut M,
@@ -103,7 +105,7 @@ impl Before {
     }
 }
 
-/// The names with other arrays.
+/// The same names with other arrays.
 fn renewed(names: &Parameters, arrays: &[Array]) -> Parameters {
     names.keys().cloned().zip(arrays.iter().cloned()).collect()
 }
@@ -114,16 +116,16 @@ impl<R: Tree> CompiledStep<R> {
         CompiledStep::default()
     }
 
-    /// Returns the number of graphs that are kept: one for each signature of the inputs.
+    /// Returns the number of kept graphs: one for each signature of the inputs.
     pub fn traces(&self) -> usize {
         self.traces.len()
     }
 
-    /// Makes a step, by the function or by the graph that it built before. It has to be the same function in each call.
+    /// Runs a step, by the function or by the graph that it built before. Each call has to pass the same function.
     ///
     /// # Errors
-    /// The function's; then all parameters and the optimizer's state are as they were. [`Error::Value`] if it changes
-    /// their names.
+    /// The function's error; parameters and the optimizer's state are then unchanged. [`Error::Value`] if the function
+    /// changes their names.
     pub fn call<M: Module, O: Optimizer>(
         &self,
         model: &mut M,
@@ -139,7 +141,7 @@ impl<R: Tree> CompiledStep<R> {
         let (outputs, trace) = match known {
             Some(called) => called,
             None => {
-                // Else entries that the first update adds to the state would be no inputs.
+                // Otherwise, entries that the first update adds to the state would not be inputs.
                 optimizer.init(&model.trainable_parameters())?;
                 before = Before::of(model, optimizer, inputs.len())?;
                 let all = before.arrays(inputs);
@@ -159,7 +161,7 @@ impl<R: Tree> CompiledStep<R> {
         trace.1.rebuild(&mut results.iter().cloned()).ok_or_else(changed)
     }
 
-    /// Calls the function on stand-ins. Model and optimizer have those afterwards.
+    /// Calls the function with stand-ins for the arrays. Model and optimizer contain the stand-ins afterwards.
     fn trace<M: Module, O: Optimizer>(
         &self,
         before: &Before,
@@ -184,7 +186,7 @@ impl<R: Tree> CompiledStep<R> {
                 parameters.into_values().chain(state.into_values()).collect();
             outputs.push(random::state()?);
             made.leaves(&mut outputs);
-            // Its structure alone is kept.
+            // Only the structure is kept, so replace the arrays.
             like = made.rebuild(&mut std::iter::repeat_with(|| Array::scalar(0.0f32)));
             Ok(outputs)
         };

@@ -1,4 +1,4 @@
-//! Initialisers: functions that draw the first values of a parameter, in the shape and the dtype of an array.
+//! Initialisers: functions that draw the initial values of a parameter, in an array's shape and dtype.
 //!
 //! ```
 //! use ultramarine_nn::{Linear, init};
@@ -11,12 +11,12 @@
 use ultramarine::shape::Show;
 use ultramarine::{Array, Dtype, Error, Result, index, linalg, random};
 
-/// Normal numbers of float32 around 0.
+/// Normally distributed float32 numbers with mean 0.
 pub(crate) fn drawn_normal(shape: &[usize], std: f64) -> Result<Array> {
     normal_numbers(shape, Dtype::Float32, 0.0, std)
 }
 
-/// Uniform numbers of float32 in `[-bound, bound)`.
+/// Uniformly distributed float32 numbers in `[-bound, bound)`.
 pub(crate) fn drawn_uniform(shape: &[usize], bound: f64) -> Result<Array> {
     uniform_numbers(shape, Dtype::Float32, -bound, bound)
 }
@@ -66,14 +66,14 @@ fn wrong(op: &str, a: &Array, remedy: &str) -> Error {
     Error::value(op, format!("The array has shape {}. {remedy}", Show(a.shape())))
 }
 
-/// The sizes of a parameter that [`he_normal`] and [`he_uniform`] scale by. A parameter has the
-/// shape `(outputs, kernel..., inputs)`.
+/// Selects the size of a parameter by which [`he_normal`] and [`he_uniform`] scale. A parameter has the shape
+/// `(outputs, kernel..., inputs)`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fan {
-    /// The inputs of an output: elements of all axes but the first.
+    /// The number of inputs of an output: elements of all axes but the first.
     #[default]
     In,
-    /// The outputs of an input: elements of all axes but the last.
+    /// The number of outputs of an input: elements of all axes but the last.
     Out,
 }
 
@@ -144,8 +144,8 @@ pub fn he_uniform(fan: Fan, gain: f64) -> impl Fn(&Array) -> Result<Array> {
     }
 }
 
-/// Returns an initialiser of matrices with normal numbers of mean `mean` and standard deviation
-/// `std`. The part `sparsity` of each row, from 0 to 1 and rounded up, is zeros at random places.
+/// Returns an initialiser for matrices with normal numbers of mean `mean` and standard deviation `std`. In each row, a
+/// fraction `sparsity` of the elements (from 0 to 1; the count is rounded up) is zero, at random positions.
 ///
 /// # Errors
 /// The initialiser fails with [`Error::Value`] for an array that is not a matrix.
@@ -162,8 +162,8 @@ pub fn sparse(sparsity: f64, mean: f64, std: f64) -> impl Fn(&Array) -> Result<A
     }
 }
 
-/// Returns an initialiser of matrices times `gain`, whose rows or columns are orthonormal: the rows
-/// if they are fewer than the columns, else the columns (Saxe et al., 2014).
+/// Returns an initialiser for matrices that are `gain` times a matrix with orthonormal rows, if it has fewer rows than
+/// columns, else orthonormal columns (Saxe et al., 2014).
 ///
 /// # Errors
 /// The initialiser fails with [`Error::Value`] for an array that is not a matrix.

@@ -1,7 +1,7 @@
-//! Neural networks on [`ultramarine`]: modules by derive, layers, losses, initialisers and optimizers.
+//! Neural networks on [`ultramarine`]: modules by a derive macro, layers, losses, initialisers and optimizers.
 //!
-//! Names of parameters, defaults and formulas are those of the Python package `ultramarine.nn`: weights and states of optimizers
-//! that one saves, the other loads.
+//! Names of parameters, defaults and formulas are those of the Python package `ultramarine.nn`. Each package can load
+//! the weights and optimizer states that the other saves.
 //!
 //! ```
 //! use ultramarine::{Array, Result, random};

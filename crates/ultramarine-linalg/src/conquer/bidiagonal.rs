@@ -13,21 +13,22 @@ use std::sync::{Mutex, PoisonError};
 pub struct Singular<R> {
     /// The values.
     pub values: Vec<f64>,
-    /// The column of each value's vectors.
+    /// The column that contains each value's vectors.
     pub order: Vec<usize>,
-    /// Left ones: columns without gaps, in any order.
+    /// Left singular vectors: columns without gaps, in any order.
     pub left: Vec<R>,
-    /// Right ones.
+    /// Right singular vectors, stored in the same way.
     pub right: Vec<R>,
 }
 
-/// Rows between halves: the one that joins them.
+/// Number of rows between two halves: one row joins them.
 const BETWEEN: usize = 1;
 
-/// The singular values and vectors of the upper bidiagonal matrix with the diagonal `d` and `e` beside it.
+/// Computes the singular values and vectors of the upper bidiagonal matrix with the diagonal `d` and the superdiagonal
+/// `e`.
 ///
 /// # Errors
-/// A text; see the crate.
+/// A message; see the crate.
 pub fn bidiagonal_vectors<R: Real>(
     d: &[f64],
     e: &[f64],
@@ -36,10 +37,10 @@ pub fn bidiagonal_vectors<R: Real>(
     solve(d, e, true, threads)
 }
 
-/// The singular values alone, in descending order; `single` if single precision is enough.
+/// Computes only the singular values, in descending order. `single` is true if single precision is enough.
 ///
 /// # Errors
-/// A text; see the crate.
+/// A message; see the crate.
 pub fn bidiagonal_values(
     d: &[f64],
     e: &[f64],
@@ -48,7 +49,8 @@ pub fn bidiagonal_values(
 ) -> Result<Vec<f64>, String> {
     let n = d.len();
     if single && n < LEAST_VALUES {
-        // Those of B^T B: what squares lose in double precision is less than what the result has.
+        // Use the eigenvalues of B^T B: squaring loses less in double precision than the single-precision result can
+        // show.
         let squares = |i: usize| d[i] * d[i] + if i > 0 { e[i - 1] * e[i - 1] } else { 0.0 };
         let mut on: Vec<f64> = (0..n).map(squares).collect();
         let mut beside: Vec<f64> = (0..n.max(1) - 1).map(|i| d[i] * e[i]).collect();
@@ -77,7 +79,7 @@ fn solve<R: Real>(
     let by = power_of_two(most, 1.0);
     let d: Vec<f64> = d.iter().map(|v| v * by).collect();
     let e: Vec<f64> = e[..n - 1].iter().map(|v| v * by).collect();
-    // Problems but the last one have a column more than rows.
+    // All problems except the last have one column more than rows.
     let columns = |rows: &[Range<usize>]| -> Vec<Range<usize>> {
         rows.iter().map(|r| r.start..n.min(r.end + 1)).collect()
     };
@@ -124,7 +126,7 @@ fn solve<R: Real>(
     for depth in (0..depth).rev() {
         let (rows, halves) = (ranges(n, depth, BETWEEN), ranges(n, depth + 1, BETWEEN));
         let wide = columns(&rows);
-        // Large problems one after the other, by all threads; small ones a thread each.
+        // Solve large problems one after the other on all threads, and small ones with one thread each.
         let large = rows.iter().any(|r| r.len() >= LARGE);
         let crew = Crew { threads, together: large };
         let items = parts(&mut values, 1, &rows)
@@ -154,7 +156,8 @@ fn solve<R: Real>(
                     rows: [halves[0].clone(), halves[1].clone()],
                     ends: None,
                 };
-                // Both halves have a right vector without a value: one combination of them is the centre's, the other the whole's.
+                // Each half has a right vector without a singular value. One combination of the two belongs to the
+                // centre, the other to the whole matrix.
                 let mixed = z.len() > m && z[m] != 0.0;
                 if mixed {
                     let both = z[split].hypot(z[m]);
@@ -164,7 +167,7 @@ fn solve<R: Real>(
                 }
                 z.truncate(m);
                 let room = Room { ld: n, packed, mix };
-                // Of the whole matrix only what is wanted.
+                // For the whole matrix, compute only the requested vectors.
                 let sides = match (wanted, depth) {
                     (true, _) => vec![right, left],
                     (false, 0) => Vec::new(),
@@ -176,13 +179,13 @@ fn solve<R: Real>(
     }
     let mut order: Vec<usize> = (0..n).collect();
     order.sort_by(|a, b| values[*b].total_cmp(&values[*a]));
-    // Of zeros the recursion makes the least elements that it can tell from them.
+    // The recursion replaces zeros by the smallest numbers that it can tell from zero; undo that.
     let value = |v: f64| if v < 1e3 * LEAST { 0.0 } else { v / by };
     let values = order.iter().map(|j| value(values[*j])).collect();
     Ok(Singular { values, order, left, right })
 }
 
-/// Singular values, and the vectors of a problem that is not halved: left and right ones.
+/// Singular values of a problem that is not halved, with its left and right vectors.
 fn leaf(d: &[f64], e: &[f64], values: &mut [f64]) -> Result<[Vec<f64>; 2], String> {
     let (m, n) = (d.len(), e.len() + 1);
     let (mut a, mut u, mut v) = (zeros(m * n)?, zeros(m * m)?, zeros(n * n)?);

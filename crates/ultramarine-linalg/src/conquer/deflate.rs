@@ -1,34 +1,33 @@
-//! Deflation: values of the halves that are values of the whole, but for rounding errors.
+//! Deflation: finds values of the halves that are also values of the whole, up to rounding errors.
 
-/// Elements up to this count as zero: roots would lie closer to poles than numbers can tell.
+/// Magnitudes up to this count as zero: roots would be closer to poles than floating-point numbers can represent.
 pub const LEAST: f64 = 1e-140;
 
-/// A problem of rank one: the diagonal `d` and the vector `z` are those of `diag(d) + z z^T`, or of a diagonal matrix with the row z in
-/// place of row `centre`, where `d` is zero.
+/// A problem of rank one with the diagonal `d` and the vector `z`. It stands for `diag(d) + z z^T`, or for a diagonal
+/// matrix whose row `centre`, where `d` is zero, is replaced by the row z.
 pub struct Problem<'a> {
     pub d: &'a mut [f64],
     pub z: &'a mut [f64],
     pub centre: Option<usize>,
-    /// The relative size of what counts as zero.
+    /// Relative magnitude below which elements count as zero.
     pub unit: f64,
 }
 
-/// The rotation of vectors `from` and `to`: `[to, from]` become `[c to + s from, c from - s to]`.
+/// A rotation of the vectors `from` and `to`: `[to, from]` become `[c to + s from, c from - s to]`.
 pub struct Rotation {
     pub from: usize,
     pub to: usize,
     pub c: f64,
     pub s: f64,
-    /// Right vectors alone are rotated.
+    /// Set if only right vectors are rotated.
     pub right_only: bool,
 }
 
-/// A problem after deflation: the values that are left for the secular equation, and those that are
-/// known.
+/// A problem after deflation: the values that remain for the secular equation, and the values that are known.
 pub struct Deflated {
-    /// Indices of values that are left, of ascending, distinct values.
+    /// Indices of the remaining values, which are ascending and distinct.
     pub kept: Vec<usize>,
-    /// Indices of values that are done.
+    /// Indices of the values that are known.
     pub done: Vec<usize>,
     pub rotations: Vec<Rotation>,
 }
@@ -38,7 +37,7 @@ impl Problem<'_> {
         let Problem { d, z, centre, unit } = self;
         let most = |of: &[f64]| of.iter().fold(0.0f64, |most, v| most.max(v.abs()));
         let norm = z.iter().map(|v| v * v).sum::<f64>().sqrt();
-        // Sizes of a product with z, and of z itself.
+        // Magnitudes of a product with z, and of z itself.
         let (weight, size) = if centre.is_some() { (1.0, most(z)) } else { (norm, norm * norm) };
         let least = (unit * most(d).max(size)).max(LEAST);
         let mut order: Vec<usize> = (0..d.len()).collect();
@@ -64,7 +63,7 @@ impl Problem<'_> {
             let p = *last;
             let both = z[j].hypot(z[p]);
             if Some(p) == centre {
-                // Row j becomes `(s d, c d)` in the columns of both; values have no sign.
+                // Row j becomes `(s d, c d)` in the columns of both. Singular values have no sign.
                 let both = both.copysign(z[p]);
                 let (c, s) = (z[p] / both, z[j] / both);
                 if (s * d[j]).abs() <= least {

@@ -6,22 +6,22 @@ use super::{Crew, unit};
 use crate::Real;
 use std::ops::Range;
 
-/// Columns of a task.
+/// Columns that a task computes.
 const COLUMNS: usize = 16;
 
 /// The vectors of one side of a problem, left or right.
 pub struct Side<'a, R> {
-    /// Columns, as many elements apart as the room's; empty if they are not wanted.
+    /// Columns, with the same distance as those of the scratch memory. Empty if vectors are not requested.
     pub vectors: &'a mut [R],
     /// The rows of the halves' vectors.
     pub rows: [Range<usize>; 2],
-    /// Each vector's elements in the first and the last row, in double precision.
+    /// The elements of each vector in the first and the last row, in double precision.
     pub ends: Option<[&'a mut [f64]; 2]>,
 }
 
-/// The memory of a problem, of as many columns as its vectors have, if vectors are wanted.
+/// Scratch memory of a problem, with as many columns as its vectors, if vectors are requested.
 pub struct Room<'a, R> {
-    /// Elements from a column to the next.
+    /// Elements from one column to the next.
     pub ld: usize,
     pub packed: &'a mut [R],
     pub mix: &'a mut [R],
@@ -29,22 +29,23 @@ pub struct Room<'a, R> {
 
 /// A problem whose halves are solved. [`Merge::run`] joins them.
 pub struct Merge<'a, R> {
-    /// Values of the left half, a zero if there is a centre, values of the right half; then of the whole, in any order.
+    /// Values of the left half, a zero if there is a centre, and values of the right half. Afterwards the values of the
+    /// whole, in any order.
     pub d: &'a mut [f64],
     /// The row that joins the halves, in the basis of their vectors.
     pub z: Vec<f64>,
-    /// Values of the left half.
+    /// Number of values of the left half.
     pub split: usize,
-    /// True for a bidiagonal matrix, whose row between the halves is the centre.
+    /// True for a bidiagonal matrix; the row between its halves is the centre.
     pub centre: bool,
-    /// The right vector of the centre has elements in both halves' rows.
+    /// Set if the right vector of the centre has elements in the rows of both halves.
     pub mixed: bool,
-    /// Right vectors, and left ones, if they are others; none if values are all that is wanted.
+    /// Right vectors, and left vectors if they differ. Empty if only values are requested.
     pub sides: Vec<Side<'a, R>>,
     pub room: Room<'a, R>,
 }
 
-/// The rows in which a column may have elements.
+/// The rows in which a column may have nonzero elements.
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
     Top,
@@ -76,7 +77,7 @@ impl<R: Real> Side<'_, R> {
 }
 
 impl<R: Real> Merge<'_, R> {
-    /// Replaces the halves' values and vectors by those of the whole.
+    /// Replaces the halves' values and vectors by those of the whole matrix.
     pub fn run(mut self, crew: Crew<'_, R>) {
         let Room { ld, packed, mix } = self.room;
         let centre = self.centre.then_some(self.split);
@@ -101,7 +102,7 @@ impl<R: Real> Merge<'_, R> {
                 *root = secular.root(task * COLUMNS + at);
             }
         });
-        // The row for which the roots are exact.
+        // The row z for which the computed roots are exact.
         let mut exact = if self.sides.is_empty() { Vec::new() } else { vec![0.0; k] };
         crew.each(exact.chunks_mut(COLUMNS), |task, exact| {
             row_of_roots(&secular, &roots, task * COLUMNS, exact);
@@ -122,7 +123,7 @@ impl<R: Real> Merge<'_, R> {
                     (kinds[r.from], kinds[r.to]) = (Kind::Both, Kind::Both);
                 }
             }
-            // Vectors of the whole in the basis of those kept, by the rows that these have.
+            // Vectors of the whole in the basis of the kept vectors, grouped by the rows that those occupy.
             let part =
                 |kind: Kind| (0..k).filter(|q| kinds[kept[*q]] == kind).collect::<Vec<usize>>();
             let kinds = [Kind::Top, Kind::Both, Kind::Bottom].map(part);
@@ -161,7 +162,8 @@ impl<R: Real> Merge<'_, R> {
     }
 }
 
-/// The elements from `first` on of the row z for which the roots are exact (Loewner's formula), so that vectors are orthogonal.
+/// The elements from `first` on of the row z for which the roots are exact (Loewner's formula). Using it makes the
+/// vectors orthogonal.
 fn row_of_roots(secular: &Secular<'_>, roots: &[Root], first: usize, z: &mut [f64]) {
     z.fill(-1.0);
     for (i, root) in roots.iter().enumerate() {
@@ -174,23 +176,23 @@ fn row_of_roots(secular: &Secular<'_>, roots: &[Root], first: usize, z: &mut [f6
     z.iter_mut().for_each(|z| *z = z.max(0.0).sqrt());
 }
 
-/// Vectors of the small problem, by the poles' order in memory.
+/// Vectors of the small problem, in the poles' order in memory.
 struct Mixture<'a> {
-    /// The poles that have a place.
+    /// Indices of the poles, in their order in memory.
     order: Vec<usize>,
     secular: &'a Secular<'a>,
-    /// Left vectors, whose element of the first pole is the centre's.
+    /// Set for left vectors, whose element for the first pole belongs to the centre.
     left: bool,
     exact: &'a [f64],
     roots: &'a [Root],
 }
 
-/// Elements of a vector that are not found by products.
+/// Elements of a vector that are not computed by matrix products.
 #[derive(Clone, Copy, Default)]
 struct Elements {
-    /// In the first and the last row.
+    /// Elements in the first and the last row.
     ends: [f64; 2],
-    /// Of the first pole, that of a left vector in the centre's row.
+    /// The element for the first pole of a left vector, in the centre's row.
     centre: f64,
 }
 
@@ -239,7 +241,7 @@ impl Mixture<'_> {
     }
 }
 
-/// The sum of products, eight at a time.
+/// A sum of products, computed in eight lanes.
 fn lanes(a: &[f64], b: &[f64]) -> f64 {
     let mut sums = [0.0; 8];
     for (a, b) in a.chunks(8).zip(b.chunks(8)) {
@@ -251,8 +253,9 @@ fn lanes(a: &[f64], b: &[f64]) -> f64 {
 }
 
 impl<R: Real> Side<'_, R> {
-    /// Replaces the first `k` vectors by products of `mix` with the columns that `sources` names, so many with elements in the top
-    /// rows, in both, and in the bottom rows; the columns named behind them come next, as they are.
+    /// Replaces the first `k` vectors by the products of `mix` with the columns listed in `sources`. The counts give
+    /// how many of these have elements in the top rows, in both, and in the bottom rows. The columns listed after them
+    /// follow unchanged.
     fn multiply(
         &mut self,
         crew: Crew<'_, R>,

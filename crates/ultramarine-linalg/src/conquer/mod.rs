@@ -1,9 +1,10 @@
 //! Vectors of tridiagonal and bidiagonal matrices by divide and conquer (Gu and Eisenstat, A divide-and-conquer algorithm for
 //! the symmetric tridiagonal eigenproblem, and for the bidiagonal SVD, 1995).
 //!
-//! Halves of the matrix are solved by themselves. What joins them is of rank one, so the values of the whole are the roots of a
-//! secular equation, found each by itself, and its vectors are products of the halves' vectors with those of that
-//! small problem. Values and the equation are in double precision, vectors and products in the type of the result.
+//! Each half of the matrix is solved separately. The part that joins the halves has rank one. The values of the whole
+//! are therefore the roots of a secular equation, each of which is found independently. Its vectors are products of the
+//! halves' vectors with the vectors of that small problem. Values and the equation are computed in double precision,
+//! vectors and products in the type of the result.
 
 mod bidiagonal;
 mod deflate;
@@ -19,34 +20,36 @@ use crate::Real;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-/// Rows of a matrix that is solved without being halved, at most.
+/// Largest number of rows of a matrix that is solved without halving it.
 const LEAF: usize = 32;
-/// Rows from which on one problem is worth all threads. Smaller ones share them.
+/// Number of rows from which on a single problem uses all threads. Smaller problems run on one thread each.
 const LARGE: usize = 192;
 
-/// Rows from which on values alone are found so; one thread finds those of smaller matrices sooner by sweeps.
+/// Number of rows from which on this method is used when only values are requested. For smaller matrices, sweeps on one
+/// thread are faster.
 const LEAST_VALUES: usize = 256;
 
-/// The threads and products of the caller. Results must not depend on the number of threads.
+/// The caller's threads and matrix products. Results must not depend on the number of threads.
 pub trait Threads<R>: Sync {
-    /// Calls `body(i)` for every `i < count`, in any order, and returns when all are done. Calls may be nested.
+    /// Calls `body(i)` for every `i < count`, in any order, and returns when all calls have returned. Calls may be
+    /// nested.
     fn each(&self, count: usize, body: &(dyn Fn(usize) + Sync));
 
-    /// `c = a b`. A slice begins with its matrix, whose columns are as far apart as the number beside it says.
+    /// `c = a b`. Each slice begins with its matrix; the number beside it is the distance between the matrix's columns.
     fn product(&self, shape: [usize; 3], c: (&mut [R], usize), a: (&[R], usize), b: (&[R], usize));
 }
 
-/// The relative size of what counts as zero.
+/// Relative magnitude below which elements count as zero.
 fn unit<R: Real>() -> f64 {
     if size_of::<R>() == 4 { f32::EPSILON as f64 } else { 8.0 * f64::EPSILON }
 }
 
-/// Times that a matrix of `n` rows is halved.
+/// Number of times that a matrix of `n` rows is halved.
 fn depth(n: usize) -> usize {
     (0..).find(|depth| n.div_ceil(1 << depth) <= LEAF).unwrap_or(0)
 }
 
-/// The ranges of rows of the problems at some depth, with `between` rows between halves.
+/// The ranges of rows of the problems at a given depth, with `between` rows between halves.
 fn ranges(n: usize, depth: usize, between: usize) -> Vec<Range<usize>> {
     let halves = |r: Range<usize>| {
         let middle = r.start + r.len() / 2;
@@ -57,11 +60,11 @@ fn ranges(n: usize, depth: usize, between: usize) -> Vec<Range<usize>> {
         .fold(whole, |ranges: Vec<Range<usize>>, _| ranges.into_iter().flat_map(halves).collect())
 }
 
-/// Those that work on a problem.
+/// The threads that work on a problem.
 #[derive(Clone, Copy)]
 struct Crew<'a, R> {
     threads: &'a dyn Threads<R>,
-    /// All threads, not the calling one alone.
+    /// True if all threads work on it, false if only the calling thread does.
     together: bool,
 }
 
@@ -82,7 +85,7 @@ impl<R> Crew<'_, R> {
     }
 }
 
-/// The parts of a slice that ascending ranges name, `unit` elements for each index.
+/// Splits a slice into the parts given by ascending ranges, with `unit` elements for each index.
 fn parts<'a, T>(mut of: &'a mut [T], unit: usize, ranges: &[Range<usize>]) -> Vec<&'a mut [T]> {
     let mut at = 0;
     let mut parts = Vec::with_capacity(ranges.len());

@@ -1,24 +1,24 @@
-//! Roots of the secular equation `1 + sum(w[j] / (p[j] - x)) = 0`, of which one lies behind each pole.
+//! Roots of the secular equation `1 + sum(w[j] / (p[j] - x)) = 0`. There is one root after each pole.
 
-/// Terms that are added up at a time.
+/// Number of terms that are summed at a time.
 const LANES: usize = 8;
-/// Steps for a root, at most; five are usual.
+/// Largest number of steps for a root; five are typical.
 const STEPS: usize = 250;
-/// Steps after which every other one halves the interval.
+/// Number of steps after which every second step halves the interval.
 const PATIENCE: usize = 12;
 
 /// The secular equation of a [merge](super::merge): its poles and weights.
 pub struct Secular<'a> {
-    /// Distinct, ascending: the poles, or their square roots.
+    /// The poles, or their square roots; distinct and ascending.
     pub poles: &'a [f64],
-    /// Positive.
+    /// The weights; positive.
     pub weights: &'a [f64],
-    /// The poles, and so the roots, are squares.
+    /// Set if `poles` holds the square roots of the poles, and so roots are squares too.
     pub squared: bool,
 }
 
-/// A root of the equation (or its square root) as a pole and the distance from it. Their sum would
-/// lose the digits of the distance.
+/// A root of the equation (or its square root), as a pole and the distance from it. Their sum would lose digits of the
+/// distance.
 #[derive(Clone, Copy, Default)]
 pub struct Root {
     origin: f64,
@@ -31,7 +31,7 @@ impl Root {
     }
 }
 
-/// The sums of the terms of some poles, and of their derivatives.
+/// The sums of the terms of some poles, and of these terms' derivatives.
 #[derive(Clone, Copy, Default)]
 struct Sums {
     value: f64,
@@ -74,12 +74,12 @@ impl Secular<'_> {
         Sums { value: values.into_iter().sum(), slope: slopes.into_iter().sum() }
     }
 
-    /// The root behind pole `i`.
+    /// The root after pole `i`.
     pub fn root(&self, i: usize) -> Root {
         let k = self.poles.len();
         let last = i + 1 == k;
         let low = self.poles[i];
-        // The root lies less than `width` behind the pole.
+        // The root is less than `width` above the pole.
         let width = match last {
             false => self.poles[i + 1] - low,
             true => {
@@ -91,7 +91,7 @@ impl Secular<'_> {
         let value = |origin, from| {
             1.0 + self.sums(0, i + 1, origin, from).value + self.sums(i + 1, k, origin, from).value
         };
-        // Distances are exact from the nearer pole.
+        // Distances are exact if they are measured from the nearer pole.
         let (origin, mut at, mut interval) = if last {
             (low, half, [0.0, 2.0 * width])
         } else if value(low, half) >= 0.0 {
@@ -126,19 +126,19 @@ impl Secular<'_> {
         Root { origin, from: at }
     }
 
-    /// The change of a root of `x` when x changes by `by`.
+    /// The change of the square root of `x` when x changes by `by`.
     fn root_step(&self, root: f64, by: f64) -> f64 {
         by / (root + (root * root + by).max(0.0).sqrt())
     }
 }
 
-/// The step to the root of `c + a / (gap - x)`, which has the function's value and slope.
+/// The step to the root of `c + a / (gap - x)`, a function with the same value and slope.
 fn one_pole(f: f64, slope: f64, gap: f64) -> f64 {
     gap * f / (f - gap * slope)
 }
 
-/// The step to the root of `c + a / (left - x) + b / (right - x)`, where the terms of the poles on each side have their slopes
-/// (Li, Solving secular equations stably and efficiently, 1993: the middle way).
+/// The step to the root of `c + a / (left - x) + b / (right - x)`, where the terms of the poles on each side have the
+/// same slopes (Li, Solving secular equations stably and efficiently, 1993: the middle way).
 fn two_poles(f: f64, left_slope: f64, right_slope: f64, left: f64, right: f64) -> f64 {
     let c = f - left * left_slope - right * right_slope;
     let a = (left + right) * f - left * right * (left_slope + right_slope);
@@ -147,12 +147,12 @@ fn two_poles(f: f64, left_slope: f64, right_slope: f64, left: f64, right: f64) -
     if a <= 0.0 { (a - root) / (2.0 * c) } else { 2.0 * b / (a + root) }
 }
 
-/// A place well inside an interval that does not cross zero, which is a pole.
+/// A point well inside an interval. The interval does not cross zero, which is a pole.
 fn middle([low, high]: [f64; 2]) -> f64 {
     match (low == 0.0, high == 0.0) {
         (true, _) => high / 64.0,
         (_, true) => low / 64.0,
-        // Ends of different sizes: half of the exponent.
+        // If the ends differ much in magnitude, take the middle of the exponents.
         _ if low.signum() == high.signum() && (low / high).abs().log2().abs() > 2.0 => {
             low.signum() * (low.abs().sqrt() * high.abs().sqrt())
         }

@@ -3,14 +3,14 @@
 use crate::work::power_of_two;
 
 const NO_END: &str = "the iteration for the eigenvalues did not converge";
-/// Sweeps for each eigenvalue, at most; fewer than two are usual.
+/// Largest number of sweeps for each eigenvalue; fewer than two are typical.
 const SWEEPS: usize = 30;
 
-/// Replaces the diagonal by the eigenvalues, in ascending order; `e` lies below it. The QL algorithm without square roots, of
-/// Pal, Walker and Kahan (Parlett, The Symmetric Eigenvalue Problem, 1998, section 8.15).
+/// Replaces the diagonal `d` by the eigenvalues, in ascending order; `e` is the subdiagonal. It is the QL algorithm
+/// without square roots by Pal, Walker and Kahan (Parlett, The Symmetric Eigenvalue Problem, 1998, section 8.15).
 pub fn eigenvalues(d: &mut [f64], e: &mut [f64]) -> Result<(), String> {
     let norm = d.iter().chain(&*e).fold(0.0f64, |most, v| most.max(v.abs()));
-    // Lest squares overflow or vanish.
+    // Scale the matrix so that squares neither overflow nor underflow.
     let by = power_of_two(norm, 1e60);
     d.iter_mut().chain(&mut *e).for_each(|v| *v *= by);
     let norm = norm * by;
@@ -27,14 +27,14 @@ pub fn eigenvalues(d: &mut [f64], e: &mut [f64]) -> Result<(), String> {
     Ok(())
 }
 
-/// The test for elements beside the diagonal, whose squares are given, that may count as zero.
+/// Decides whether off-diagonal elements, given by their squares, count as zero.
 #[derive(Clone, Copy)]
 struct Negligible {
     least: f64,
 }
 
 impl Negligible {
-    /// The first index from `first` on with nothing below it.
+    /// The first index from `first` on that has a zero below it.
     fn after(self, d: &[f64], e: &[f64], first: usize) -> usize {
         let unit = f64::EPSILON * f64::EPSILON;
         let ends = |i: &usize| e[*i] <= self.least.max(unit * (d[*i] * d[*i + 1]).abs());
@@ -42,10 +42,11 @@ impl Negligible {
     }
 }
 
-/// The eigenvalues of a matrix with no zero beside its diagonal.
+/// The eigenvalues of a matrix without zeros on its subdiagonal.
 fn unreduced(d: &mut [f64], e: &mut [f64], small: Negligible) -> Result<(), String> {
     let n = d.len();
-    // The smaller end comes first: rounding errors are as small as what they are added to.
+    // Begin at the end with smaller elements: rounding errors are then as small as the elements to which they are
+    // added.
     if d[n - 1].abs() < d[0].abs() {
         d.reverse();
         e.reverse();

@@ -11,16 +11,17 @@ use std::sync::{Mutex, PoisonError};
 pub struct Eigen<R> {
     /// The values.
     pub values: Vec<f64>,
-    /// The column of each value's vector.
+    /// The column that contains each value's vector.
     pub order: Vec<usize>,
     /// Columns without gaps, in any order.
     pub vectors: Vec<R>,
 }
 
-/// The eigenvalues and eigenvectors of the symmetric tridiagonal matrix with the diagonal `d` and `e` below it.
+/// Computes the eigenvalues and eigenvectors of the symmetric tridiagonal matrix with the diagonal `d` and the
+/// subdiagonal `e`.
 ///
 /// # Errors
-/// A text; see the crate.
+/// A message; see the crate.
 pub fn tridiagonal_vectors<R: Real>(
     d: &[f64],
     e: &[f64],
@@ -29,10 +30,10 @@ pub fn tridiagonal_vectors<R: Real>(
     solve(d, e, true, threads)
 }
 
-/// The eigenvalues alone, in ascending order.
+/// Computes only the eigenvalues, in ascending order.
 ///
 /// # Errors
-/// A text; see the crate.
+/// A message; see the crate.
 pub fn tridiagonal_values(
     d: &[f64],
     e: &[f64],
@@ -62,7 +63,7 @@ fn solve<R: Real>(
     let e: Vec<f64> = e[..n - 1].iter().map(|v| v * by).collect();
     let depth = depth(n);
     let leaves = ranges(n, depth, 0);
-    // The joint of the halves is of rank one; the rest of it lies on the diagonal.
+    // The part that joins the halves has rank one; the remainder is on the diagonal.
     for leaf in leaves.iter().skip(1) {
         let at = leaf.start;
         d[at - 1] -= e[at - 1].abs();
@@ -100,7 +101,7 @@ fn solve<R: Real>(
     for depth in (0..depth).rev() {
         let problems = ranges(n, depth, 0);
         let halves = ranges(n, depth + 1, 0);
-        // Large problems one after the other, by all threads; small ones a thread each.
+        // Solve large problems one after the other on all threads, and small ones with one thread each.
         let large = problems.iter().any(|p| p.len() >= LARGE);
         let crew = Crew { threads, together: large };
         let items = parts(&mut d, 1, &problems)
@@ -126,7 +127,7 @@ fn solve<R: Real>(
             first[split..].fill(0.0);
             let side = Side { vectors, rows, ends: Some([first, last]) };
             let room = Room { ld: n, packed, mix };
-            // Of the whole matrix only what is wanted.
+            // For the whole matrix, compute only the requested vectors.
             let sides = if wanted || depth > 0 { vec![side] } else { Vec::new() };
             Merge { d, z, split, centre: false, mixed: false, sides, room }.run(crew);
         });
@@ -137,7 +138,7 @@ fn solve<R: Real>(
     Ok(Eigen { values, order, vectors })
 }
 
-/// Replaces the diagonal by the eigenvalues and gives the vectors' elements to `store`.
+/// Replaces the diagonal by the eigenvalues, and passes the vectors' elements to `store`.
 fn leaf(d: &mut [f64], e: &[f64], mut store: impl FnMut(usize, usize, f64)) -> Result<(), String> {
     let n = d.len();
     let (mut a, mut v) = (zeros(n * n)?, zeros(n * n)?);

@@ -1,13 +1,15 @@
-//! Agreement of the processes of a group: a step that all take, and whose failure in one is an error in all.
+//! Agreement of the processes of a group: a step that all processes run. If it fails in one process, it is an error in
+//! all of them.
 
 use serde_json::{Value, json};
 use ultramarine::distributed::{Group, all_gather};
 use ultramarine::{Array, Error, Result};
 
-/// Runs a step in all processes and exchanges what it says. Returns its result and what was said, by rank.
+/// Runs a step in all processes, and exchanges the value that each step reports. Returns this process's result, and the
+/// reports by rank.
 ///
 /// # Errors
-/// The step's own; [`Error::Runtime`] if it failed in another process.
+/// The step's own error; [`Error::Runtime`] if it failed in another process.
 pub(super) fn agree<T>(
     op: &str,
     group: &Group,
@@ -21,7 +23,7 @@ pub(super) fn agree<T>(
         }
     };
     let everyone = gather(said.to_string().as_bytes(), group);
-    // This process's failure says more than that of the exchange.
+    // This process's own failure is more specific than that of the exchange.
     let (own, everyone) = (own?, everyone?);
     let mut values = Vec::with_capacity(everyone.len());
     for (rank, text) in everyone.iter().enumerate() {
@@ -37,7 +39,7 @@ pub(super) fn agree<T>(
     Ok((own, values))
 }
 
-/// Bytes of all processes, by rank.
+/// Gathers bytes of all processes, by rank.
 fn gather(text: &[u8], group: &Group) -> Result<Vec<Vec<u8>>> {
     if group.size() == 1 {
         return Ok(vec![text.to_vec()]);

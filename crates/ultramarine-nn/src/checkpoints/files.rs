@@ -1,7 +1,7 @@
-//! Files of whole arrays that several processes write, of which each has a part of some.
+//! Files of whole arrays, written by several processes that each have parts of some arrays.
 //!
-//! An array is gathered in the process that writes it. So files do not depend on the number of processes that wrote them. An index, as
-//! Hugging Face writes it, names the file of each array.
+//! Each array is gathered in the process that writes it, so files do not depend on the number of processes that wrote
+//! them. An index, in Hugging Face's form, names the file of each array.
 
 use super::agreement::agree;
 use super::plan::{Plan, Sharding, agree_on_plans, even_parts};
@@ -15,7 +15,7 @@ use ultramarine::distributed::{Group, recv, send};
 use ultramarine::io::{Arrays, Metadata, safetensors};
 use ultramarine::{Array, Error, Result, concatenate, eval};
 
-/// The end of an index's name.
+/// The suffix of an index's name.
 pub(super) const INDEX: &str = ".safetensors.index.json";
 
 /// The files that the processes of a group write together.
@@ -24,17 +24,17 @@ pub(super) struct FileSet<'a> {
     folder: &'a Path,
     arrays: &'a Arrays,
     group: &'a Group,
-    /// Of this save alone: files of an earlier one stay until the index names these.
+    /// Unique for this save. Files of an earlier save stay until the index refers to the new ones.
     pub id: String,
     plans: Vec<Plan>,
-    /// By rank, the plans of each file by their numbers.
+    /// By rank, the files with the numbers of their plans.
     files: Vec<Vec<Vec<usize>>>,
-    /// By rank, the files' names.
+    /// By rank, the names of the files.
     names: Vec<Vec<String>>,
 }
 
 impl<'a> FileSet<'a> {
-    /// Compares what the processes have, and plans the files.
+    /// Compares the arrays of all processes, and plans the files.
     pub fn new(
         op: &'static str,
         (folder, stem): (&'a Path, &str),
@@ -45,7 +45,7 @@ impl<'a> FileSet<'a> {
     ) -> Result<FileSet<'a>> {
         let prepare = || {
             fs::create_dir_all(folder).map_err(|e| io_error(op, folder, e))?;
-            // A random number, as the standard library's maps have.
+            // A random number, from the random state of the standard library's maps.
             Ok(format!("{:08x}", RandomState::new().hash_one(0u8) as u32))
         };
         let (id, plans) = agree_on_plans(op, arrays, sharding, group, prepare)?;
@@ -60,7 +60,7 @@ impl<'a> FileSet<'a> {
         Ok(FileSet { op, folder, arrays, group, id, plans, files, names })
     }
 
-    /// Writes the files. Each process has one file's arrays whole at a time.
+    /// Writes the files. Each process holds the whole arrays of only one file at a time.
     pub fn write(&self, metadata: &Metadata) -> Result<()> {
         let own = self.group.rank();
         let mut failure = None;
@@ -73,7 +73,7 @@ impl<'a> FileSet<'a> {
             }
             sent.extend(whole.values().cloned());
             eval(&sent)?;
-            // After a failure the others still wait for this process's parts.
+            // After a failure, the other processes still wait for this process's parts, so continue to send them.
             if let (Some(name), None) = (self.names[own].get(turn), &failure) {
                 failure = safetensors::save(self.folder.join(name), &whole, metadata).err();
             }
@@ -85,7 +85,8 @@ impl<'a> FileSet<'a> {
         outcome.map(drop)
     }
 
-    /// Adds an array to `whole` in the process that writes it, and in the others the message with its part to `sent`.
+    /// In the process that writes an array, adds it to `whole`. In the other processes, adds the message with their
+    /// part to `sent`.
     fn gather(
         &self,
         plan: &Plan,
@@ -116,7 +117,7 @@ impl<'a> FileSet<'a> {
         Ok(())
     }
 
-    /// Content of the index.
+    /// Content of the index as JSON.
     pub fn index(&self, metadata: &Metadata) -> Value {
         let mut places = Map::new();
         for (files, names) in self.files.iter().zip(&self.names) {
@@ -136,7 +137,7 @@ impl<'a> FileSet<'a> {
     }
 }
 
-/// Arrays of each file of each rank: even amounts, in the order of names.
+/// The arrays for each file of each rank, distributed evenly, in the order of names.
 fn distributed(plans: &[Plan], size: usize, most: u64) -> Vec<Vec<Vec<usize>>> {
     let mut own: Vec<Vec<usize>> = vec![Vec::new(); size];
     let mut amounts = vec![0u64; size];
@@ -149,7 +150,7 @@ fn distributed(plans: &[Plan], size: usize, most: u64) -> Vec<Vec<Vec<usize>>> {
     }
     let mut files: Vec<Vec<Vec<usize>>> = Vec::with_capacity(size);
     for mut numbers in own {
-        // Plans are in the order of names.
+        // Plans are sorted by name, so sorting their numbers restores that order.
         numbers.sort_unstable();
         let (mut packed, mut room): (Vec<Vec<usize>>, u64) = (Vec::new(), 0);
         for i in numbers {
@@ -166,13 +167,13 @@ fn distributed(plans: &[Plan], size: usize, most: u64) -> Vec<Vec<Vec<usize>>> {
         files.push(packed);
     }
     if files.iter().all(Vec::is_empty) {
-        // An index of nothing names no file.
+        // Write one empty file, because an index without arrays would name no file.
         files[0].push(Vec::new());
     }
     files
 }
 
-/// The whole array, of the parts by rank.
+/// Joins the parts of all ranks to the whole array.
 fn joined(parts: &[Array], axis: usize, segments: &[usize]) -> Result<Array> {
     if segments.len() <= 1 {
         return concatenate(parts, axis as isize);
@@ -189,7 +190,7 @@ fn joined(parts: &[Array], axis: usize, segments: &[usize]) -> Result<Array> {
     concatenate(&pieces, axis as isize)
 }
 
-/// Files that an index names, which are in its folder; none if there is no such index.
+/// Files in the index's folder that an index names; empty if there is no such index.
 pub(super) fn referenced(index: &Path) -> BTreeSet<String> {
     let read =
         |path: &Path| -> Option<Value> { serde_json::from_slice(&fs::read(path).ok()?).ok() };
@@ -210,7 +211,7 @@ pub(super) fn referenced(index: &Path) -> BTreeSet<String> {
     names
 }
 
-/// Replaces an index at once.
+/// Replaces an index atomically.
 pub(super) fn write_index(op: &str, path: &Path, content: &Value) -> Result<()> {
     let mut unfinished = path.as_os_str().to_owned();
     unfinished.push(".unfinished");
@@ -230,10 +231,10 @@ fn io_error(op: &str, path: &Path, error: std::io::Error) -> Error {
     Error::io(format!("[{op}] Failed to write {}", path.display()), error)
 }
 
-/// Removes files that a [`FileSet`] made, and no others.
+/// Removes files that a [`FileSet`] made, and no other files.
 pub(super) fn remove(folder: &Path, names: BTreeSet<String>) {
     for name in names.iter().filter(|name| is_ours(name)) {
-        // What stays takes place alone.
+        // A file that cannot be removed only wastes space.
         let _ = fs::remove_file(folder.join(name));
     }
 }

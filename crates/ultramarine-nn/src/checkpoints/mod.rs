@@ -1,7 +1,9 @@
-//! Checkpoints that any number of processes writes and reads, in the files of Python's `ultramarine.nn.checkpoints`.
+//! Checkpoints that any number of processes can write and read, in the same format as Python's
+//! `ultramarine.nn.checkpoints`.
 //!
-//! The files hold whole arrays: a part is gathered in the process that writes its file, and a process reads the bytes of its part. So
-//! programs of one process read them, too, by [`ultramarine::io::load`] of the index or [`Module::load_weights`].
+//! The files hold whole arrays. To write one, parts are gathered in the process that writes the file. To read, each
+//! process reads only the bytes of its part. Programs of one process can therefore read the files too, with
+//! [`ultramarine::io::load`] on the index or [`Module::load_weights`].
 //!
 //! ```
 //! use ultramarine::{Result, distributed, random};
@@ -42,14 +44,14 @@ use ultramarine::distributed::Group;
 use ultramarine::io::{self, Arrays, Loaded, Metadata};
 use ultramarine::{Array, Error, Result, eval};
 
-/// Bytes of a file at most, as Hugging Face's.
+/// Largest number of bytes of a file, the same as Hugging Face's.
 const MOST: u64 = 5 << 30;
 
-/// Items of an index's metadata that this module writes.
+/// Keys of an index's metadata that this module writes.
 const OPTIMIZER: &str = "optimizer";
 const TOTAL: &str = "total_size";
 
-/// Writes and reads files of arrays of which the processes of a group have parts. See the [module](self).
+/// Writes and reads files of arrays that are split over the processes of a group. See the [module](self).
 pub struct Checkpoints<'a> {
     group: &'a Group,
     sharding: Box<Sharding<'a>>,
@@ -63,29 +65,30 @@ impl fmt::Debug for Checkpoints<'_> {
 }
 
 impl<'a> Checkpoints<'a> {
-    /// Those of a group of processes, all of which have all arrays whole.
+    /// Makes checkpoints for a group of processes. Unless [`Checkpoints::split_by`] says otherwise, each process has
+    /// all arrays whole.
     pub fn new(group: &'a Group) -> Self {
         Checkpoints { group, sharding: Box::new(|_, _| None), most: MOST }
     }
 
-    /// Has arrays be split as a function of their names says. It is given the process's array where one is saved, and the whole where
-    /// one is read. Entries of an optimizer's state are split as their parameters.
+    /// Splits arrays as a function of their names returns. The function also gets an array: the process's part when
+    /// saving, and the whole array when reading. Entries of an optimizer's state are split as their parameters are.
     pub fn split_by(self, sharding: impl Fn(&str, &Array) -> Option<Split> + 'a) -> Self {
         Checkpoints { sharding: Box::new(sharding), ..self }
     }
 
-    /// Sets the bytes of a file at most, unless an array is larger. 5 GiB by default.
+    /// Sets the largest number of bytes of a file; only a single larger array may exceed it. 5 GiB by default.
     pub fn max_file_bytes(self, most: u64) -> Self {
         Checkpoints { most, ..self }
     }
 
-    /// Writes arrays to files beside an index, whose path ends in `.safetensors.index.json`. All processes of the group call it, and
-    /// reach the folder. The index is replaced last, at once: after a failure that of an earlier save and its files are there still.
-    /// Metadata are those of rank 0.
+    /// Writes arrays to files beside an index, whose path ends in `.safetensors.index.json`. All processes of the group
+    /// have to call it and have access to the folder. The index is replaced last and atomically, so after a failure the
+    /// index of an earlier save and its files still exist. The metadata is that of rank 0.
     ///
     /// # Errors
-    /// [`Error::Value`] for a path with another end, and if the arrays of two processes do not fit; [`Error::Type`] for a storage
-    /// dtype; [`Error::Io`] if files cannot be written; [`Error::Runtime`] if another process failed.
+    /// [`Error::Value`] for a path with another suffix, and if the arrays of two processes do not fit; [`Error::Type`]
+    /// for a storage dtype; [`Error::Io`] if files cannot be written; [`Error::Runtime`] if another process failed.
     pub fn save_arrays(
         &self,
         path: impl AsRef<Path>,
@@ -111,11 +114,12 @@ impl<'a> Checkpoints<'a> {
         })
     }
 
-    /// Reads a process's parts of the arrays of an index, or of a file of named arrays, with its metadata. Nothing is communicated. Arrays
-    /// are read when they are evaluated: of a part its bytes alone, unless they are in pieces of less than 4 KiB.
+    /// Reads a process's parts of the arrays of an index, or of a file of named arrays, with its metadata. The
+    /// processes do not communicate. Arrays are read when they are evaluated. For a part only its own bytes are read,
+    /// unless they are in pieces of less than 4 KiB.
     ///
     /// # Errors
-    /// [`Error::Value`] if an array has no such axis or segments; those of [`ultramarine::io::load`].
+    /// [`Error::Value`] if an array has no such axis or segments; errors of [`ultramarine::io::load`].
     pub fn load_arrays(&self, path: impl AsRef<Path>) -> Result<(Arrays, Metadata)> {
         let (arrays, metadata) = read("load_arrays", path.as_ref())?;
         let part = |(name, x): (String, Array)| {
@@ -125,12 +129,12 @@ impl<'a> Checkpoints<'a> {
         Ok((arrays.into_iter().map(part).collect::<Result<_>>()?, metadata))
     }
 
-    /// Writes a model's parameters and its optimizer's state to a folder. All processes of the group call it. The model's index is
-    /// `model.safetensors.index.json`, which is replaced last, at once.
+    /// Writes a model's parameters and its optimizer's state to a folder. All processes of the group have to call it.
+    /// The model's index `model.safetensors.index.json` is replaced last and atomically.
     ///
     /// # Errors
-    /// As [`Checkpoints::save_arrays`]; [`Error::Value`] for metadata with a reserved name (`optimizer`, `total_size`), and for an entry of the
-    /// state of a parameter that is split which is neither a number nor of its parameter's shape.
+    /// As [`Checkpoints::save_arrays`]; [`Error::Value`] for metadata with a reserved name (`optimizer`, `total_size`),
+    /// and if a split parameter has a state entry that is neither a number nor of the parameter's shape.
     pub fn save(
         &self,
         folder: impl AsRef<Path>,
@@ -167,7 +171,7 @@ impl<'a> Checkpoints<'a> {
             let before = referenced(&index);
             let mut metadata = metadata.clone();
             if let Some(beside) = &beside {
-                // Named by the model's index, which is replaced last: both are of one save.
+                // The model's index names this file and is replaced last, so both belong to the same save.
                 let name = format!("{OPTIMIZER}-{}{INDEX}", beside.id);
                 write_index(op, &folder.join(&name), &beside.index(&metadata))?;
                 metadata.insert(OPTIMIZER.to_owned(), name);
@@ -178,13 +182,15 @@ impl<'a> Checkpoints<'a> {
         })
     }
 
-    /// Replaces a model's parameters and its optimizer's state by those of a checkpoint, or this process's parts of them, and returns its
-    /// metadata. All processes of the group call it; their number may be another than that of the processes that wrote it. Without an
-    /// optimizer also reads `model.safetensors.index.json` or `model.safetensors` of another program.
+    /// Replaces a model's parameters and its optimizer's state by those of a checkpoint, or by this process's parts of
+    /// them, and returns the metadata. All processes of the group have to call it. Their number can differ from the
+    /// number of processes that wrote the checkpoint. Without an optimizer, it also reads another program's
+    /// `model.safetensors.index.json` or `model.safetensors`.
     ///
     /// # Errors
-    /// [`Error::Value`] if names or shapes are not those of the model, or the checkpoint has no optimizer; [`Error::Io`] and
-    /// [`Error::Runtime`] if a file is missing or damaged, or another process failed. Then nothing is changed.
+    /// [`Error::Value`] if names or shapes differ from those of the model, or if the checkpoint has no optimizer;
+    /// [`Error::Io`] and [`Error::Runtime`] if a file is missing or damaged, or another process failed. After an error,
+    /// model and optimizer are unchanged.
     pub fn load(
         &self,
         folder: impl AsRef<Path>,
@@ -235,7 +241,7 @@ impl<'a> Checkpoints<'a> {
         Ok(metadata)
     }
 
-    /// Runs the end of a save in rank 0.
+    /// Runs the final step of a save in rank 0.
     fn commit(&self, op: &str, end: impl FnOnce() -> Result<()>) -> Result<()> {
         let own = || {
             let outcome = if self.group.rank() == 0 { end() } else { Ok(()) };
@@ -248,13 +254,13 @@ impl<'a> Checkpoints<'a> {
         split.map_or_else(|| Ok(x.clone()), |split| split.part_of(op, name, x, self.group))
     }
 
-    /// The split of an entry of the state: that of its parameter, unless it is a number.
+    /// The split of a state entry: that of its parameter, unless the entry is a number.
     fn split_of_state(&self, name: &str, x: &Array, parameters: &Parameters) -> Option<Split> {
         let parameter = parameter_of(name, parameters).filter(|_| x.ndim() > 0)?;
         (self.sharding)(parameter, &parameters[parameter])
     }
 
-    /// Checks that entries are split as their parameters are.
+    /// Checks that state entries can be split as their parameters are.
     fn check_state(&self, op: &str, state: &Arrays, parameters: &Parameters) -> Result<()> {
         for (name, x) in state {
             let parameter = parameter_of(name, parameters).map(|name| &parameters[name]);
@@ -269,7 +275,7 @@ impl<'a> Checkpoints<'a> {
         Ok(())
     }
 
-    /// This process's state, of the whole one.
+    /// This process's parts of the whole state.
     fn parts_of_state(&self, op: &str, state: Arrays, wholes: &Parameters) -> Result<Arrays> {
         self.check_state(op, &state, wholes)?;
         let part = |(name, x): (String, Array)| {
@@ -294,7 +300,7 @@ fn misshapen(op: &str, name: &str, x: &Array, parameter: &Array) -> Error {
     )
 }
 
-/// The parameter that an entry of a state belongs to: `layers.0.weight` of `states.1.layers.0.weight.m`.
+/// The parameter to which a state entry belongs: `layers.0.weight` for `states.1.layers.0.weight.m`.
 fn parameter_of<'n>(name: &'n str, parameters: &Parameters) -> Option<&'n str> {
     let mut own = name;
     while let Some((number, rest)) = own.strip_prefix("states.").and_then(|s| s.split_once('.'))
@@ -322,7 +328,7 @@ fn read(op: &str, path: &Path) -> Result<(Arrays, Metadata)> {
     }
 }
 
-/// Metadata of each file.
+/// The metadata that each file gets.
 fn with_format(metadata: &Metadata) -> Metadata {
     let mut all = Metadata::from([("format".to_owned(), "mlx".to_owned())]);
     all.extend(metadata.clone());

@@ -1,4 +1,4 @@
-//! Splits of arrays over processes, and what the processes know of an array that they save together.
+//! Splits of arrays over processes, and the properties on which processes agree before they save an array together.
 
 use super::agreement::agree;
 use serde_json::{Value, json};
@@ -8,10 +8,10 @@ use ultramarine::distributed::Group;
 use ultramarine::io::{self, Arrays};
 use ultramarine::{Array, Dtype, Error, Result};
 
-/// The axis along which processes have parts of an array.
+/// The axis along which an array is split over processes.
 ///
-/// An axis may have segments, such as the query, key and value of one matrix: each segment is split by itself. The parts are even;
-/// where a length is no multiple of the number of processes, the first ones are longer by 1.
+/// An axis can have segments, such as the query, key and value in one matrix; each segment is split separately. The
+/// parts are even. If a length is not a multiple of the number of processes, the first parts are longer by 1.
 ///
 /// ```
 /// use ultramarine_nn::checkpoints::Split;
@@ -29,30 +29,30 @@ pub struct Split {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Segments {
     Equal(usize),
-    /// Where those after the first begin.
+    /// The starts of all segments after the first.
     At(Vec<usize>),
 }
 
-/// A function of an array's name and the array that says how it is split; `None`: all processes have it whole.
+/// A function from an array's name and the array to its split; `None`: all processes have the whole array.
 pub(super) type Sharding<'a> = dyn Fn(&str, &Array) -> Option<Split> + 'a;
 
 impl Split {
-    /// Splits an axis; a negative one counts from the end.
+    /// Splits along an axis; a negative axis counts from the end.
     pub fn along(axis: isize) -> Split {
         Split { axis, segments: Segments::Equal(1) }
     }
 
-    /// Has the axis so many equal segments.
+    /// Divides the axis into `count` equal segments.
     pub fn segments(self, count: usize) -> Split {
         Split { segments: Segments::Equal(count), ..self }
     }
 
-    /// Has segments after the first begin at these indices of the whole array.
+    /// Lets the segments after the first begin at these indices of the whole array.
     pub fn segments_at(self, starts: impl Into<Vec<usize>>) -> Split {
         Split { segments: Segments::At(starts.into()), ..self }
     }
 
-    /// The axis from 0 on.
+    /// The axis, counted from the start.
     fn axis_of(&self, op: &str, name: &str, shape: &[usize]) -> Result<usize> {
         let rank = shape.len() as isize;
         let axis = if self.axis < 0 { self.axis + rank } else { self.axis };
@@ -68,7 +68,7 @@ impl Split {
         }
     }
 
-    /// Lengths of the segments of an axis.
+    /// Lengths of the segments of the axis.
     fn lengths(&self, op: &str, name: &str, length: usize) -> Result<Vec<usize>> {
         match &self.segments {
             Segments::Equal(0) => Err(Error::value(
@@ -107,7 +107,7 @@ impl Split {
         }
     }
 
-    /// A process's part of a whole array. Of one of a file its bytes alone are read.
+    /// A process's part of a whole array. If the array comes from a file, only the part's bytes are read.
     pub(super) fn part_of(&self, op: &str, name: &str, x: &Array, group: &Group) -> Result<Array> {
         let axis = self.axis_of(op, name, x.shape())?;
         let (size, rank) = (group.size(), group.rank());
@@ -123,16 +123,16 @@ impl Split {
     }
 }
 
-/// Lengths of parts: the first ones are longer by 1 where the length is no multiple.
+/// Lengths of the parts. If the length is not a multiple, the first parts are longer by 1.
 pub(super) fn even_parts(length: usize, size: usize) -> Vec<usize> {
     (0..size).map(|rank| length / size + usize::from(rank < length % size)).collect()
 }
 
-/// An array that the processes save, as all know it.
+/// Properties of an array to be saved, which all processes know.
 pub(super) struct Plan {
     pub name: String,
     pub dtype: Dtype,
-    /// Axis that is split, with the lengths of its segments; `None`: each process has the whole.
+    /// The split axis, with the lengths of its segments; `None`: each process has the whole array.
     pub axis: Option<(usize, Vec<usize>)>,
     /// Shapes of the parts, by rank.
     pub parts: Vec<Vec<usize>>,
@@ -140,10 +140,11 @@ pub(super) struct Plan {
     pub bytes: u64,
 }
 
-/// Plans of all arrays in the order of names, with the id that rank 0 gives this save.
+/// Plans of all arrays in the order of names, with the id that rank 0 chose for this save.
 ///
 /// # Errors
-/// [`Error::Type`] for a storage dtype, [`Error::Value`] if the arrays of two processes do not fit; those of other processes.
+/// [`Error::Type`] for a storage dtype, [`Error::Value`] if the arrays of two processes do not fit; errors of other
+/// processes.
 pub(super) fn agree_on_plans(
     op: &str,
     arrays: &Arrays,
@@ -217,7 +218,7 @@ fn plan(
         lengths.filter_map(|n| n.as_u64().map(|n| n as usize)).collect()
     };
     let axis = split.map(|split| split.axis_of(op, name, x.shape())).transpose()?;
-    // All but the length of the axis that is split.
+    // The shape without the length of the split axis.
     let others = |shape: &[usize]| -> Vec<usize> {
         shape.iter().enumerate().filter(|(i, _)| Some(*i) != axis).map(|(_, n)| *n).collect()
     };

@@ -1,4 +1,4 @@
-//! Activation functions, elementwise unless they say otherwise.
+//! Activation functions. They are elementwise unless stated otherwise.
 
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
 use ultramarine::{Array, Axes, Axis, KeepDims, Result, where_};
@@ -22,7 +22,7 @@ macro_rules! functions {
         $(#[$doc])*
         ///
         /// # Errors
-        /// Those of its operations, for dtypes that they are not made for.
+        /// Errors of its operations, for unsupported dtypes.
         pub fn $name($x: &Array $(, $argument: $of)*) -> Result<Array> {
             $body
         }
@@ -42,7 +42,7 @@ functions! {
     relu6(x) at_most(&relu(x)?, 6.0);
     /// `max(x, negative_slope x)`. The slope is usually 0.01.
     leaky_relu(x, negative_slope: f64) (x * negative_slope)?.maximum(x);
-    /// `max(x, 0) + alpha min(x, 0)`, with an array of slopes that is broadcast.
+    /// `max(x, 0) + alpha min(x, 0)`. The array of slopes `alpha` is broadcast.
     prelu(x, alpha: &Array) {
         relu(x)?.add(&alpha.multiply(&x.minimum(0)?)?)
     };
@@ -66,13 +66,13 @@ functions! {
         let part = (&(x * FRAC_1_SQRT_2)?.erf()? + 1.0)?;
         &x.multiply(&part)? / 2.0
     };
-    /// [`gelu`] by a hyperbolic tangent.
+    /// [`gelu`] approximated by a hyperbolic tangent.
     gelu_approx(x) {
         let cube = x.multiply(x)?.multiply(x)?;
         let inner = (&x.add(&(&cube * 0.044715)?)? * (2.0 / PI).sqrt())?;
         (x * 0.5)?.multiply(&(&inner.tanh()? + 1.0)?)
     };
-    /// [`gelu`] by a sigmoid: `x sigmoid(1.702 x)`.
+    /// [`gelu`] approximated by a sigmoid: `x sigmoid(1.702 x)`.
     gelu_fast_approx(x) x.multiply(&(x * 1.702)?.sigmoid()?);
     /// `a sigmoid(b)`, where a and b are the halves of an axis, usually the last one, -1.
     glu(x, axis: impl Into<Axis>) {
@@ -92,18 +92,19 @@ functions! {
         let gate = at_most(&at_least(&(x + 3.0)?, 0.0)?, 6.0)?;
         &x.multiply(&gate)? / 6.0
     };
-    /// `min(max(x, min_val), max_val)`, usually of -1 and 1.
+    /// `min(max(x, min_val), max_val)`, usually with -1 and 1.
     hard_tanh(x, min_val: f64, max_val: f64) at_most(&at_least(x, min_val)?, max_val);
-    /// `x`, or 0 where its absolute is at most `lambd`, usually 0.5.
+    /// `x`, or 0 where its absolute value is at most `lambd`, usually 0.5.
     hard_shrink(x, lambd: f64) {
         where_(&x.abs()?.greater(lambd)?, x, 0)
     };
-    /// `x` moved by `lambd` towards 0, or 0 where its absolute is at most that. Usually 0.5.
+    /// `x` moved by `lambd` towards 0, or 0 where its absolute value is at most `lambd`. Usually
+    /// 0.5.
     softshrink(x, lambd: f64) {
         let moved = x.subtract(&(&x.sign()? * lambd)?)?;
         where_(&x.abs()?.greater(lambd)?, &moved, 0)
     };
-    /// 1 from the threshold on, usually 0, and else 0: int32.
+    /// 1 where `x` is at least the threshold, usually 0, and 0 elsewhere, as int32.
     step(x, threshold: f64) {
         let reached = x.greater_equal(threshold)?;
         where_(&reached, Array::scalar(1i32), Array::scalar(0i32))

@@ -94,24 +94,24 @@ layers_with_numbers! {
     }
     /// The layer of [`hard_tanh`].
     HardTanh hard_tanh {
-        /// Least result; -1 by default.
+        /// Smallest result; -1 by default.
         min_val: f64 = -1.0,
         /// Largest result; 1 by default.
         max_val: f64 = 1.0,
     }
     /// The layer of [`hard_shrink`].
     HardShrink hard_shrink {
-        /// Largest absolute that gives 0; 0.5 by default.
+        /// Largest absolute value that gives 0; 0.5 by default.
         lambd: f64 = 0.5,
     }
     /// The layer of [`softshrink`].
     Softshrink softshrink {
-        /// Largest absolute that gives 0; 0.5 by default.
+        /// Largest absolute value that gives 0; 0.5 by default.
         lambd: f64 = 0.5,
     }
     /// The layer of [`step`].
     Step step {
-        /// Least element that gives 1; 0 by default.
+        /// Smallest element that gives 1; 0 by default.
         threshold: f64 = 0.0,
     }
     /// The layer of [`softmax`].
@@ -136,7 +136,8 @@ layers_with_numbers! {
     }
 }
 
-/// The function that [`GELU`] computes: exact or an approximation. The names are Python's.
+/// Selects the function that [`GELU`] computes: the exact one or an approximation. The names are
+/// Python's.
 #[derive(Module, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Approximation {
     /// [`gelu`].
@@ -156,15 +157,15 @@ fn gelu_of(x: &Array, approximation: Approximation) -> Result<Array> {
     }
 }
 
-/// The layer of [`prelu`], whose slopes below 0 are trained (He et al., 2015).
+/// The layer of [`prelu`]. Its slopes below 0 are trained (He et al., 2015).
 #[derive(Module, Clone, Debug)]
 pub struct PReLU {
-    /// The slopes, `(num_parameters)`: one, or one for each channel.
+    /// The slopes, `(num_parameters)`: a single one, or one for each channel.
     pub weight: Param,
 }
 
 impl PReLU {
-    /// Slopes that are 0.25 at first.
+    /// Makes a layer with initial slopes of 0.25.
     ///
     /// # Errors
     /// [`Error::Value`](ultramarine::Error::Value) for a number that is too large.

@@ -8,12 +8,13 @@ use std::path::Path;
 use ultramarine::{Array, Dtype, Result};
 pub use ultramarine_nn_derive::Module;
 
-/// A layer or a model: parameters, and other modules, each under the name of its field.
+/// A layer or a model: parameters and other modules, each named after its field.
 ///
-/// `#[derive(Module)]` implements it for structs and enums. Names are paths of fields, such as `layers.0.weight`, as the Python
-/// package has them, so that one reads the other's files. Fields may be [`Param`], [`State`], [`Training`](crate::Training), other
-/// modules, and options, vectors, arrays, tuples, boxes and maps of those. Numbers, bools and strings are left out by themselves,
-/// other fields by `#[module(skip)]`; `#[module(rename = "...")]` gives a field another name.
+/// `#[derive(Module)]` implements it for structs and enums. Names are paths of fields, such as `layers.0.weight`, the
+/// same as in the Python package, so that each package reads the other's files. Fields can be [`Param`], [`State`],
+/// [`Training`](crate::Training), other modules, and options, vectors, arrays, tuples, boxes and maps of these.
+/// Numbers, bools and strings are ignored automatically, other fields by `#[module(skip)]`; `#[module(rename = "...")]`
+/// gives a field another name.
 ///
 /// ```
 /// use ultramarine::{Array, Result};
@@ -42,7 +43,7 @@ pub use ultramarine_nn_derive::Module;
 /// # Ok::<(), ultramarine::Error>(())
 /// ```
 ///
-/// An array by itself is no field, since it would be no parameter:
+/// A plain array cannot be a field, because it would not be a parameter:
 ///
 /// ```compile_fail
 /// #[derive(ultramarine_nn::Module)]
@@ -60,7 +61,7 @@ pub trait Module {
     /// derive macro writes this function.
     fn visit(&self, visitor: &mut Visitor<'_>);
 
-    /// Visits as [`Module::visit`] does, with leaves that can be changed.
+    /// Visits as [`Module::visit`] does, and lets the visitor change the leaves.
     fn visit_mut(&mut self, visitor: &mut VisitorMut<'_>);
 
     /// Returns all parameters by name, frozen ones and [`State`] included.
@@ -74,8 +75,8 @@ pub trait Module {
         found
     }
 
-    /// Returns the parameters that are not frozen, by name: those that
-    /// [`value_and_grad`](crate::value_and_grad) differentiates by.
+    /// Returns the parameters that are not frozen, by name. [`value_and_grad`](crate::value_and_grad) differentiates
+    /// with respect to these.
     fn trainable_parameters(&self) -> Parameters {
         let mut found = Parameters::new();
         self.visit(&mut Visitor::new(&mut |name, leaf| {
@@ -96,8 +97,8 @@ pub trait Module {
         self.parameters().values().map(Array::size).sum()
     }
 
-    /// Freezes all parameters: they get no gradients and are not updated. [`Module::freeze_where`]
-    /// freezes some of them, [`Module::unfreeze`] is the inverse.
+    /// Freezes all parameters: they get no gradients and are not updated. [`Module::freeze_where`] freezes some of
+    /// them; [`Module::unfreeze`] is the inverse.
     fn freeze(&mut self) {
         set_frozen(self, true, &|_| true);
     }
@@ -107,7 +108,7 @@ pub trait Module {
         set_frozen(self, false, &|_| true);
     }
 
-    /// Freezes the parameters whose names `select` returns true for. Others stay as they are.
+    /// Freezes the parameters for whose names `select` returns true. Other parameters do not change.
     fn freeze_where(&mut self, select: impl Fn(&str) -> bool)
     where
         Self: Sized,
@@ -115,8 +116,7 @@ pub trait Module {
         set_frozen(self, true, &select);
     }
 
-    /// Makes the parameters trainable whose names `select` returns true for. Others stay as they
-    /// are.
+    /// Makes the parameters trainable for whose names `select` returns true. Other parameters do not change.
     fn unfreeze_where(&mut self, select: impl Fn(&str) -> bool)
     where
         Self: Sized,
@@ -124,22 +124,22 @@ pub trait Module {
         set_frozen(self, false, &select);
     }
 
-    /// Sets training mode, in which new modules are: [`Dropout`](crate::Dropout) drops elements,
-    /// and [`BatchNorm`](crate::BatchNorm) uses the batch's statistics.
+    /// Sets training mode, which is the mode of new modules: [`Dropout`](crate::Dropout) drops elements, and
+    /// [`BatchNorm`](crate::BatchNorm) uses the batch's statistics.
     fn train(&mut self) {
         set_training(self, true);
     }
 
-    /// Sets evaluation mode, the opposite of [`Module::train`]. It evaluates no arrays.
+    /// Sets evaluation mode, the opposite of [`Module::train`]. It does not evaluate arrays.
     fn eval(&mut self) {
         set_training(self, false);
     }
 
-    /// Replaces parameters. Those that are not in `arrays` stay.
+    /// Replaces parameters. Parameters that are not in `arrays` do not change.
     ///
     /// # Errors
-    /// [`Error::Value`](ultramarine::Error::Value) that names the arrays that are no parameters, or have another shape. Then
-    /// nothing is changed.
+    /// [`Error::Value`](ultramarine::Error::Value) that names the arrays that are not parameters or have another shape.
+    /// After an error, nothing is changed.
     fn update(&mut self, arrays: &Parameters) -> Result<()> {
         weights::check(&self.parameters(), arrays, "update", None, false)?;
         weights::assign(self, arrays);
@@ -149,7 +149,7 @@ pub trait Module {
     /// Replaces all parameters.
     ///
     /// # Errors
-    /// As [`Module::update`], and for parameters that are missing.
+    /// As [`Module::update`], and if parameters are missing from `arrays`.
     fn update_all(&mut self, arrays: &Parameters) -> Result<()> {
         weights::check(&self.parameters(), arrays, "update_all", None, true)?;
         weights::assign(self, arrays);
@@ -159,8 +159,8 @@ pub trait Module {
     /// Replaces the parameters by those of a file, `.safetensors` or `.npz`.
     ///
     /// # Errors
-    /// Those of reading, and [`Error::Value`](ultramarine::Error::Value) that names the file, and the weights that are no
-    /// parameters, are missing, or have another shape. Then nothing is changed.
+    /// Errors of reading; [`Error::Value`](ultramarine::Error::Value) that names the file and the weights that are not
+    /// parameters, are missing, or have another shape. After an error, nothing is changed.
     fn load_weights(&mut self, path: impl AsRef<Path>) -> Result<()>
     where
         Self: Sized,
@@ -172,11 +172,11 @@ pub trait Module {
         Ok(())
     }
 
-    /// As [`Module::load_weights`], of the parameters that are in the file: weights that are no parameters are left out, and
-    /// parameters that are missing stay.
+    /// As [`Module::load_weights`], but loads only the parameters that are in the file. Weights that are not parameters
+    /// are ignored, and parameters that the file lacks do not change.
     ///
     /// # Errors
-    /// Those of reading, and [`Error::Value`](ultramarine::Error::Value) that names the weights of another shape.
+    /// Errors of reading; [`Error::Value`](ultramarine::Error::Value) that names the weights of another shape.
     fn load_known_weights(&mut self, path: impl AsRef<Path>) -> Result<()>
     where
         Self: Sized,
@@ -193,7 +193,7 @@ pub trait Module {
     /// Writes all parameters to a file, `.safetensors` or `.npz`.
     ///
     /// # Errors
-    /// [`Error::Value`](ultramarine::Error::Value) for another extension, and those of writing.
+    /// [`Error::Value`](ultramarine::Error::Value) for another extension; errors of writing.
     fn save_weights(&self, path: impl AsRef<Path>) -> Result<()>
     where
         Self: Sized,
@@ -201,8 +201,7 @@ pub trait Module {
         weights::write("save_weights", path.as_ref(), &self.parameters())
     }
 
-    /// Casts the parameters of real floats to another dtype, such as float16. Others stay as they
-    /// are.
+    /// Casts the parameters of real floats to another dtype, such as float16. Other parameters do not change.
     fn set_dtype(&mut self, dtype: Dtype) {
         self.visit_mut(&mut VisitorMut::new(&mut |_, leaf| {
             let array = leaf.array();
@@ -219,11 +218,11 @@ pub trait Layer {
     /// Computes the layer.
     ///
     /// # Errors
-    /// Those of its operations, for shapes and dtypes that do not fit.
+    /// Errors of its operations, for shapes and dtypes that do not fit.
     fn forward(&self, x: &Array) -> Result<Array>;
 }
 
-/// A leaf of a module, as [`Module::visit`] shows it.
+/// A leaf of a module, as [`Module::visit`] passes it.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Leaf<'a> {
@@ -231,7 +230,7 @@ pub enum Leaf<'a> {
     Param(&'a Param),
     /// Numbers that calls change, such as running statistics.
     State(&'a State),
-    /// The mode of something that is different in training: true in training mode.
+    /// The mode of a part that behaves differently in training: true in training mode.
     Mode(bool),
 }
 
@@ -254,16 +253,16 @@ impl Leaf<'_> {
     }
 }
 
-/// A leaf of a module that may be changed, as [`Module::visit_mut`] shows it.
+/// A leaf of a module that can be changed, as [`Module::visit_mut`] passes it.
 #[non_exhaustive]
 pub enum LeafMut<'a> {
     /// A parameter.
     Param(&'a mut Param),
     /// Numbers that calls change.
     State(&'a State),
-    /// Something that is different in training.
+    /// A part that behaves differently in training.
     Mode(&'a mut dyn Mode),
-    /// A layer of which there is a variant with numbers of few bits.
+    /// A layer that has a quantized variant.
     Quantizable(&'a mut dyn Quantizable),
 }
 
@@ -287,19 +286,18 @@ impl LeafMut<'_> {
     }
 }
 
-/// A part that differs in training and in evaluation. [`Module::train`] and [`Module::eval`] set
-/// it.
+/// A part that behaves differently in training and in evaluation. [`Module::train`] and [`Module::eval`] set its mode.
 pub trait Mode {
     /// Sets training mode (true) or evaluation mode.
     fn set_training(&mut self, training: bool);
 }
 
-/// The names of the fields that lead to where a visit is.
+/// The names of the fields on the path to the visited one.
 #[derive(Default)]
 struct Names(String);
 
 impl Names {
-    /// Goes to a field; returns the length to go back to.
+    /// Enters a field; returns the previous length of the path, for leaving the field.
     fn enter(&mut self, name: &str) -> usize {
         let before = self.0.len();
         if before > 0 {
@@ -323,8 +321,7 @@ macro_rules! visitors {
         }
 
         impl<'v> $visitor<'v> {
-            /// Makes a visitor that calls `found` with the path and the leaf of each parameter,
-            /// state and mode.
+            /// Makes a visitor that calls `found` with the path and the leaf of each parameter, state and mode.
             pub fn new(found: &'v mut dyn FnMut(&str, $leaf<'_>)) -> Self {
                 $visitor { names: Names::default(), found }
             }
@@ -334,7 +331,7 @@ macro_rules! visitors {
                 self.within(name, |visitor| module.$visit(visitor));
             }
 
-            /// Visits what has a name, by a function. The derive macro calls it.
+            /// Calls `visit` for a part under a name. The derive macro uses it.
             #[doc(hidden)]
             pub fn within(&mut self, name: &str, visit: impl FnOnce(&mut Self)) {
                 let before = self.names.enter(name);
@@ -342,8 +339,7 @@ macro_rules! visitors {
                 self.names.leave(before);
             }
 
-            /// Passes a leaf to the visitor's function, under the path of the field that is
-            /// visited.
+            /// Passes a leaf to the visitor's function, with the path of the current field.
             pub fn leaf(&mut self, leaf: $leaf<'_>) {
                 (self.found)(&self.names.0, leaf);
             }

@@ -1,11 +1,12 @@
-//! Layers in a row.
+//! Chains of layers.
 
 use super::base::{Layer, Module};
 use std::fmt;
 use std::sync::Arc;
 use ultramarine::{Array, Result};
 
-/// Layers that are computed one after the other. Their names are `layers.0`, `layers.1` and so on.
+/// A chain of layers, each applied to the previous one's result. Their names are `layers.0`,
+/// `layers.1` and so on.
 ///
 /// ```
 /// use ultramarine::{Array, Dtype};
@@ -32,7 +33,7 @@ impl Sequential {
         self.layers.push(layer.into_layer());
     }
 
-    /// Returns the layers, followed by another one or by a function.
+    /// Returns the chain with another layer or a function appended.
     /// [`sequential!`](crate::sequential) calls it for each of its arguments.
     #[must_use]
     pub fn then<Kind>(mut self, layer: impl IntoLayer<Kind>) -> Sequential {
@@ -59,10 +60,10 @@ macro_rules! sequential {
     ($($layer:expr),* $(,)?) => { $crate::Sequential::new()$(.then($layer))* };
 }
 
-/// A layer in a [`Sequential`]: any [`Layer`] that is a [`Module`] and can be cloned. It is
-/// implemented for all of these.
+/// A layer in a [`Sequential`]: any [`Layer`] that is a [`Module`] and can be cloned. The trait is
+/// implemented for all such layers.
 pub trait SequentialLayer: Layer + Module + Send + Sync {
-    /// Returns a copy, whose parameters are the same arrays.
+    /// Returns a copy whose parameters are the same arrays.
     fn boxed_clone(&self) -> Box<dyn SequentialLayer>;
 
     /// Returns the name of the layer's type, for `Debug`.

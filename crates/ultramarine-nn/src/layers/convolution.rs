@@ -6,7 +6,7 @@ use super::param::Param;
 use crate::init::drawn_uniform;
 use ultramarine::{Array, Dtype, Error, Result, conv1d, conv2d, conv3d};
 
-/// A size for each of the spatial axes: of one number, it is that of all.
+/// A size for each of the spatial axes. A single number applies to all axes.
 ///
 /// ```
 /// use ultramarine_nn::PerAxis;
@@ -56,7 +56,7 @@ pub(super) fn zeros_bias(outputs: usize) -> Result<Option<Param>> {
     Ok(Some(Array::zeros(&[outputs], Dtype::Float32)?.into()))
 }
 
-/// Methods that layers with and without transposition have: each sets a size, by one number or by one for each axis.
+/// Methods of layers with and without transposition: each sets a size, by one number or by one for each axis.
 macro_rules! setters {
     ($n:literal: $($field:ident $what:literal),*) => {
         /// Returns the layer without a bias.
@@ -76,7 +76,7 @@ macro_rules! setters {
     };
 }
 
-/// The sizes of a layer as the core's options.
+/// Converts the sizes of a layer to the core's options.
 macro_rules! options {
     ($layer:ident: $($field:ident)*) => {
         ultramarine::Convolution::default()$(.$field($layer.$field.0))*
@@ -91,20 +91,20 @@ macro_rules! convolutions {
         pub struct $name {
             /// `(out_channels, kernel..., in_channels / groups)`.
             pub weight: Param,
-            /// `(out_channels)`, zeros at first.
+            /// `(out_channels)`, initially zeros.
             pub bias: Option<Param>,
-            /// From window to window; 1 by default.
+            /// Distance between windows; 1 by default.
             pub stride: PerAxis<$n>,
-            /// Zeros on both sides; 0 by default.
+            /// Zeros added on both sides; 0 by default.
             pub padding: PerAxis<$n>,
-            /// From tap to tap of the kernel; 1 by default.
+            /// Distance between the taps of the kernel; 1 by default.
             pub dilation: PerAxis<$n>,
-            /// Groups of channels, each of which goes to a group of the outputs; 1 by default.
+            /// Number of groups of channels. Each group of input channels produces one group of outputs. 1 by default.
             pub groups: usize,
         }
 
         impl $name {
-            /// A layer with a bias and a random weight.
+            /// Makes a layer with a bias and a random weight.
             ///
             /// # Errors
             /// [`Error::Value`] for sizes that are too large.
@@ -125,10 +125,10 @@ macro_rules! convolutions {
 
             setters! { $n: stride "stride", padding "padding", dilation "dilation" }
 
-            /// Sets the number of groups, and draws the weight anew, in the shape that it has with them.
+            /// Sets the number of groups, and redraws the weight in its new shape.
             ///
             /// # Errors
-            /// [`Error::Value`] if the number of input channels is no multiple of it.
+            /// [`Error::Value`] if the number of input channels is not a multiple of the number of groups.
             pub fn groups(mut self, groups: usize) -> Result<Self> {
                 let [outputs, kernel @ .., inputs] = self.weight.shape() else { return Ok(self) };
                 let channels = inputs * self.groups;

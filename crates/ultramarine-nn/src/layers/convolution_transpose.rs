@@ -13,20 +13,20 @@ macro_rules! convolutions {
         pub struct $name {
             /// `(out_channels, kernel..., in_channels)`.
             pub weight: Param,
-            /// `(out_channels)`, zeros at first.
+            /// `(out_channels)`, initially zeros.
             pub bias: Option<Param>,
-            /// From window to window of the output; 1 by default.
+            /// Distance between windows of the output; 1 by default.
             pub stride: PerAxis<$n>,
-            /// Elements of the output that are left out on both sides; 0 by default.
+            /// Elements of the output that are removed on both sides; 0 by default.
             pub padding: PerAxis<$n>,
-            /// From tap to tap of the kernel; 1 by default.
+            /// Distance between the taps of the kernel; 1 by default.
             pub dilation: PerAxis<$n>,
-            /// Elements that the output has more, at its end; 0 by default.
+            /// Additional elements at the end of the output; 0 by default.
             pub output_padding: PerAxis<$n>,
         }
 
         impl $name {
-            /// A layer with a bias and a random weight.
+            /// Makes a layer with a bias and a random weight.
             ///
             /// # Errors
             /// [`Error::Value`](ultramarine::Error::Value) for sizes that are too large.
@@ -63,10 +63,9 @@ convolutions! {
     /// A transposed convolution along one axis: from `(batch, length, in_channels)` to `(batch,
     /// length', out_channels)`. See [`ConvTranspose2d`] for the sizes.
     ConvTranspose1d 1 conv_transpose1d;
-    /// A transposed convolution along two axes: from `(batch, height, width, in_channels)` to
-    /// `(batch, height', width', out_channels)`. It is the derivative of a
-    /// [`Conv2d`](crate::Conv2d) by its input. Along an axis of n elements the result has `(n - 1)
-    /// stride - 2 padding + dilation (kernel - 1) + output padding + 1`.
+    /// A transposed convolution along two axes: from `(batch, height, width, in_channels)` to `(batch, height', width',
+    /// out_channels)`. It is the derivative of a [`Conv2d`](crate::Conv2d) with respect to its input. An axis of n
+    /// elements gets `(n - 1) stride - 2 padding + dilation (kernel - 1) + output padding + 1` elements.
     ///
     /// ```
     /// use ultramarine::{Array, Dtype};

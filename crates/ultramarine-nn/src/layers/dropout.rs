@@ -1,11 +1,11 @@
-//! Layers that zero a random part of their input in training.
+//! Layers that set a random part of their input to zero in training.
 
 use super::base::{Layer, Module};
 use super::param::Training;
 use ultramarine::shape::Show;
 use ultramarine::{Array, Error, Result, random, where_};
 
-/// Zeros with probability `p`, of a mask of the shape `shape`, and the rest divided by `1 - p`.
+/// Sets elements to zero with probability `p`, by a mask of shape `shape`, and divides the others by `1 - p`.
 fn dropped(x: &Array, p: f64, shape: &[usize]) -> Result<Array> {
     let keep = 1.0 - p;
     let mask = random::bernoulli(Some(shape), keep, None)?;
@@ -22,7 +22,7 @@ macro_rules! dropouts {
         }
 
         impl $name {
-            /// A layer that zeros with probability `p`, usually 0.5.
+            /// Makes a layer that sets elements to zero with probability `p`, usually 0.5.
             ///
             /// # Errors
             /// [`Error::Value`] if `p` is not at least 0 and below 1.
@@ -60,8 +60,8 @@ macro_rules! dropouts {
 }
 
 dropouts! {
-    /// Zeros elements at random in training mode, and divides the others by 1 - p. In evaluation mode it returns its input. Either
-    /// way an element has the same mean.
+    /// In training mode, sets random elements to zero, and divides the others by 1 - p. In evaluation mode, returns its
+    /// input. The mean of an element is the same in both modes.
     ///
     /// ```
     /// use ultramarine::{Array, Dtype};
@@ -74,9 +74,11 @@ dropouts! {
     /// # Ok::<(), ultramarine::Error>(())
     /// ```
     Dropout 0;
-    /// Zeros channels of images `(batch, height, width, channels)`, or `(height, width, channels)`, at random in training mode, and
-    /// divides the others by 1 - p (Tompson et al., 2015). In evaluation mode it returns its input.
+    /// In training mode, sets random channels of images `(batch, height, width, channels)`, or `(height, width,
+    /// channels)`, to zero, and divides the others by 1 - p (Tompson et al., 2015). In evaluation mode, returns its
+    /// input.
     Dropout2d 2;
-    /// Zeros channels of volumes `(batch, depth, height, width, channels)`, or of one without batch, as [`Dropout2d`] does.
+    /// As [`Dropout2d`], for channels of volumes `(batch, depth, height, width, channels)`, or of one volume without
+    /// the batch axis.
     Dropout3d 3;
 }

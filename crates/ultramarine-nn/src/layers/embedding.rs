@@ -6,7 +6,7 @@ use super::param::Param;
 use crate::init::drawn_normal;
 use ultramarine::{Array, Result, fast};
 
-/// A table that has a vector for each integer from 0 on, such as tokens: from integers `(...)` to vectors `(..., dims)`.
+/// A table with a vector for each integer from 0 on, such as tokens: from integers `(...)` to vectors `(..., dims)`.
 ///
 /// ```
 /// use ultramarine::Array;
@@ -17,7 +17,7 @@ use ultramarine::{Array, Result, fast};
 /// ```
 #[derive(Module, Clone, Debug)]
 pub struct Embedding {
-    /// `(num_embeddings, dims)`, drawn from a normal distribution of the standard deviation 1 / sqrt(dims).
+    /// `(num_embeddings, dims)`, drawn from a normal distribution with standard deviation 1 / sqrt(dims).
     pub weight: Param,
 }
 
@@ -30,7 +30,8 @@ impl Embedding {
         Ok(Embedding { weight: drawn_normal(&[num_embeddings, dims], bound(dims))?.into() })
     }
 
-    /// Products with all vectors, as a last layer that shares the table has them: from `(..., dims)` to `(..., num_embeddings)`.
+    /// Computes products with all vectors, for a last layer that shares the table: from `(..., dims)` to `(...,
+    /// num_embeddings)`.
     ///
     /// # Errors
     /// [`Error::Value`](ultramarine::Error::Value) for a last axis of another size.

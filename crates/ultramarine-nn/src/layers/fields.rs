@@ -1,4 +1,4 @@
-//! Fields of modules: collections of modules, and plain values, which have no parameters.
+//! Fields of modules: collections of modules, and plain values without parameters.
 
 use super::base::{Module, Visitor, VisitorMut};
 use std::collections::BTreeMap;

@@ -6,7 +6,7 @@ use crate::init::drawn_uniform;
 use ultramarine::shape::Show;
 use ultramarine::{Array, Error, Result, fast};
 
-/// A layer that returns its input. It stands for a layer that a model's variant lacks.
+/// A layer that returns its input. It replaces a layer that a variant of a model does not have.
 #[derive(Module, Clone, Copy, Debug, Default)]
 pub struct Identity;
 
@@ -29,12 +29,12 @@ impl Layer for Identity {
 pub struct Linear {
     /// `(output_dims, input_dims)`, drawn uniformly from ±1 / sqrt(input_dims).
     pub weight: Param,
-    /// `(output_dims)`, drawn as the weight.
+    /// `(output_dims)`, drawn from the same distribution as the weight.
     pub bias: Option<Param>,
 }
 
 impl Linear {
-    /// A layer with a bias.
+    /// Makes a layer with a bias.
     ///
     /// # Errors
     /// [`Error::Value`] for sizes that are too large.
@@ -42,7 +42,7 @@ impl Linear {
         Linear::with_bias(input_dims, output_dims, true)
     }
 
-    /// A layer without a bias.
+    /// Makes a layer without a bias.
     ///
     /// # Errors
     /// As [`Linear::new`].
@@ -72,7 +72,7 @@ impl Layer for Linear {
     }
 }
 
-/// The bound of uniform first values, by the number of inputs that are summed.
+/// The bound of uniform initial values, for the number of summed inputs.
 pub(crate) fn bound(inputs: usize) -> f64 {
     (1.0 / inputs.max(1) as f64).sqrt()
 }
@@ -87,12 +87,12 @@ pub(crate) fn drawn_bias(present: bool, outputs: usize, bound: f64) -> Result<Op
 pub struct Bilinear {
     /// `(output_dims, input2_dims, input1_dims)`, drawn uniformly from ±1 / sqrt(input1_dims).
     pub weight: Param,
-    /// `(output_dims)`, drawn as the weight.
+    /// `(output_dims)`, drawn from the same distribution as the weight.
     pub bias: Option<Param>,
 }
 
 impl Bilinear {
-    /// A layer with a bias.
+    /// Makes a layer with a bias.
     ///
     /// # Errors
     /// [`Error::Value`] for sizes that are too large.
@@ -102,7 +102,7 @@ impl Bilinear {
         Ok(layer)
     }
 
-    /// A layer without a bias.
+    /// Makes a layer without a bias.
     ///
     /// # Errors
     /// As [`Bilinear::new`].
@@ -118,7 +118,7 @@ impl Bilinear {
     /// Computes the layer. Axes before the last are broadcast against each other.
     ///
     /// # Errors
-    /// Those of its products, for sizes that do not fit.
+    /// Errors of its products, for sizes that do not fit.
     pub fn forward(&self, x1: &Array, x2: &Array) -> Result<Array> {
         let &[outputs, inputs2, inputs1] = self.weight.shape() else {
             let shape = self.weight.shape();

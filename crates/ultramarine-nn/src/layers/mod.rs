@@ -1,4 +1,4 @@
-//! Layers, in files that are named as those of the Python package.
+//! Layers. The files have the same names as those of the Python package.
 
 pub mod activation_functions;
 pub mod activations;

@@ -5,19 +5,19 @@ use super::param::{Param, State, Training};
 use ultramarine::shape::Show;
 use ultramarine::{Array, Dtype, Error, KeepDims, Result, fast};
 
-/// The default term that keeps variances from zero.
+/// The default term that keeps variances above zero.
 const EPS: f64 = 1e-5;
 
 fn is_half(dtype: Dtype) -> bool {
     matches!(dtype, Dtype::Float16 | Dtype::Bfloat16)
 }
 
-/// Halves are computed in float32.
+/// Widens float16 and bfloat16 to float32, in which they are computed.
 fn widened(x: &Array) -> Array {
     if is_half(x.dtype()) { x.astype(Dtype::Float32) } else { x.clone() }
 }
 
-/// A result in the dtype that its operands promote to, if there are halves among them.
+/// A result in the dtype to which its operands promote, if float16 or bfloat16 is among them.
 fn rounded(y: Array, operands: &[&Array]) -> Array {
     let mut dtypes = operands.iter().map(|a| a.dtype());
     if !dtypes.clone().any(is_half) {
@@ -35,14 +35,14 @@ fn zeros(dims: usize) -> Result<Array> {
     Array::zeros(&[dims], Dtype::Float32)
 }
 
-/// Scale and bias of a normalisation that has them.
+/// Scale and bias of a normalisation, if it has them.
 struct Affine<'a> {
     weight: Option<&'a Array>,
     bias: Option<&'a Array>,
 }
 
 impl Affine<'_> {
-    /// A normalised array, scaled and moved, in the dtype of the operands.
+    /// A normalised array, scaled and shifted, in the dtype of the operands.
     fn of(&self, mut y: Array, operands: &[&Array]) -> Result<Array> {
         if let Some(weight) = self.weight {
             y = y.multiply(weight)?;
@@ -55,7 +55,7 @@ impl Affine<'_> {
     }
 }
 
-/// Normalises over the spatial axes; `pool` joins the statistics of channels.
+/// Normalises over the spatial axes. `pool` combines the statistics of channels.
 fn normalised(
     op: &str,
     x: &Array,
@@ -72,7 +72,7 @@ fn normalised(
         return Err(Error::value(op, text));
     }
     let axes: Vec<isize> = (1..x.ndim() as isize - 1).collect();
-    // Over no axes a mean is the array itself.
+    // Without axes, the mean is the array itself.
     let mean = |a: &Array| if axes.is_empty() { Ok(a.clone()) } else { a.mean(KeepDims(&axes)) };
     let wide = widened(x);
     let centred = wide.subtract(&pool(mean(&wide)?)?)?;
@@ -80,8 +80,8 @@ fn normalised(
     affine.of(centred.multiply(&(&variance + eps)?.rsqrt()?)?, &[x])
 }
 
-/// Normalises the last axis to mean 0 and variance 1, then multiplies by the weight and adds the
-/// bias (Ba et al., "Layer normalization", 2016). The shape stays: `(..., dims)`.
+/// Normalises the last axis to mean 0 and variance 1, then multiplies by the weight and adds the bias (Ba et al.,
+/// "Layer normalization", 2016). The shape `(..., dims)` is kept.
 ///
 /// ```
 /// use ultramarine::Array;
@@ -93,16 +93,16 @@ fn normalised(
 /// ```
 #[derive(Module, Clone, Debug)]
 pub struct LayerNorm {
-    /// Factors, `(dims)`, ones at first.
+    /// Factors, `(dims)`, initially ones.
     pub weight: Option<Param>,
-    /// Terms, `(dims)`, zeros at first.
+    /// Terms, `(dims)`, initially zeros.
     pub bias: Option<Param>,
-    /// Term that keeps the variance from zero; 1e-5 by default.
+    /// Term that keeps the variance above zero; 1e-5 by default.
     pub eps: f64,
 }
 
 impl LayerNorm {
-    /// A layer with weight and bias.
+    /// Makes a layer with weight and bias.
     ///
     /// # Errors
     /// [`Error::Value`] for a size that is too large.
@@ -136,18 +136,18 @@ impl Layer for LayerNorm {
     }
 }
 
-/// Divides the last axis by the root of its mean square, and multiplies by the weight (Zhang and
-/// Sennrich, "Root mean square layer normalization", 2019). The shape stays: `(..., dims)`.
+/// Divides the last axis by the root of its mean square, and multiplies by the weight (Zhang and Sennrich, "Root mean
+/// square layer normalization", 2019). The shape `(..., dims)` is kept.
 #[derive(Module, Clone, Debug)]
 pub struct RMSNorm {
-    /// Factors, `(dims)`, ones at first.
+    /// Factors, `(dims)`, initially ones.
     pub weight: Param,
-    /// Term that keeps the mean square from zero; 1e-5 by default.
+    /// Term that keeps the mean square above zero; 1e-5 by default.
     pub eps: f64,
 }
 
 impl RMSNorm {
-    /// A layer.
+    /// Makes a layer.
     ///
     /// # Errors
     /// [`Error::Value`] for a size that is too large.
@@ -168,25 +168,25 @@ impl Layer for RMSNorm {
     }
 }
 
-/// Normalises each channel of each sample of `(batch, ..., dims)` over the axes between (Ulyanov et
-/// al., "Instance normalization", 2016). There is at least one such axis.
+/// Normalises each channel of each sample of `(batch, ..., dims)` over the axes between batch and channels (Ulyanov et
+/// al., "Instance normalization", 2016). There has to be at least one such axis.
 #[derive(Module, Clone, Debug)]
 pub struct InstanceNorm {
     /// Factors, `(dims)`, if there are any.
     pub weight: Option<Param>,
     /// Terms, `(dims)`, if there are any.
     pub bias: Option<Param>,
-    /// Term that keeps the variance from zero; 1e-5 by default.
+    /// Term that keeps the variance above zero; 1e-5 by default.
     pub eps: f64,
 }
 
 impl InstanceNorm {
-    /// A layer without weight and bias. It takes any number of channels.
+    /// Makes a layer without weight and bias. It accepts any number of channels.
     pub fn new() -> InstanceNorm {
         InstanceNorm::default()
     }
 
-    /// A layer with weight and bias.
+    /// Makes a layer with weight and bias.
     ///
     /// # Errors
     /// [`Error::Value`] for a size that is too large.
@@ -215,27 +215,28 @@ impl Layer for InstanceNorm {
     }
 }
 
-/// Normalises groups of channels of each sample of `(batch, ..., dims)` over the group's channels
-/// and the axes between (Wu and He, "Group normalization", 2018).
+/// Normalises each group of channels of each sample of `(batch, ..., dims)`, over the group's channels and the axes
+/// between batch and channels (Wu and He, "Group normalization", 2018).
 #[derive(Module, Clone, Debug)]
 pub struct GroupNorm {
-    /// Terms, `(dims)`, zeros at first.
+    /// Terms, `(dims)`, initially zeros.
     pub bias: Option<Param>,
-    /// Factors, `(dims)`, ones at first.
+    /// Factors, `(dims)`, initially ones.
     pub weight: Option<Param>,
     /// Number of groups.
     pub num_groups: usize,
-    /// Term that keeps the variance from zero; 1e-5 by default.
+    /// Term that keeps the variance above zero; 1e-5 by default.
     pub eps: f64,
-    /// Groups are neighbouring channels, as in PyTorch; else each channel is of the group of its number modulo that of groups.
+    /// If set, groups are neighbouring channels, as in PyTorch. Otherwise a channel belongs to the group of its index
+    /// modulo the number of groups.
     pub pytorch_compatible: bool,
 }
 
 impl GroupNorm {
-    /// A layer with weight and bias.
+    /// Makes a layer with weight and bias.
     ///
     /// # Errors
-    /// [`Error::Value`] if the number of channels is no multiple of that of groups.
+    /// [`Error::Value`] if the number of channels is not a multiple of the number of groups.
     pub fn new(num_groups: usize, dims: usize) -> Result<GroupNorm> {
         if num_groups == 0 || !dims.is_multiple_of(num_groups) {
             let text = format!(
@@ -286,9 +287,11 @@ impl Layer for GroupNorm {
     }
 }
 
-/// Normalises channels over a batch (Ioffe and Szegedy, 2015): of `(batch, ..., num_features)`, of two to four axes.
+/// Normalises channels over a batch (Ioffe and Szegedy, 2015). The input is `(batch, ..., num_features)`, with two to
+/// four axes.
 ///
-/// In training mode by the batch's mean and variance, of which it keeps running means; in evaluation mode by those.
+/// In training mode it uses the batch's mean and variance, and updates running means of both. In evaluation mode it
+/// uses the running means.
 ///
 /// ```
 /// use ultramarine::Array;
@@ -301,24 +304,24 @@ impl Layer for GroupNorm {
 /// ```
 #[derive(Module, Clone, Debug)]
 pub struct BatchNorm {
-    /// Factors, `(num_features)`, ones at first.
+    /// Factors, `(num_features)`, initially ones.
     pub weight: Option<Param>,
-    /// Terms, `(num_features)`, zeros at first.
+    /// Terms, `(num_features)`, initially zeros.
     pub bias: Option<Param>,
-    /// Running mean, `(num_features)`, zeros at first.
+    /// Running mean, `(num_features)`, initially zeros.
     pub running_mean: Option<State>,
-    /// Running variance, `(num_features)`, ones at first.
+    /// Running variance, `(num_features)`, initially ones.
     pub running_var: Option<State>,
-    /// Term that keeps the variance from zero; 1e-5 by default.
+    /// Term that keeps the variance above zero; 1e-5 by default.
     pub eps: f64,
-    /// Part of a batch's statistics in the running ones; 0.1 by default.
+    /// Weight of a batch's statistics in the running ones; 0.1 by default.
     pub momentum: f64,
     /// The mode.
     pub training: Training,
 }
 
 impl BatchNorm {
-    /// A layer with weight, bias and running statistics.
+    /// Makes a layer with weight, bias and running statistics.
     ///
     /// # Errors
     /// [`Error::Value`] for a size that is too large.
@@ -340,7 +343,7 @@ impl BatchNorm {
         BatchNorm { weight: None, bias: None, ..self }
     }
 
-    /// Returns the layer without running statistics: it uses the batch's in either mode.
+    /// Returns the layer without running statistics: it uses the batch's statistics in both modes.
     #[must_use]
     pub fn without_running_stats(self) -> BatchNorm {
         BatchNorm { running_mean: None, running_var: None, ..self }

@@ -1,5 +1,5 @@
-//! Operators of parameters, as arrays have them: `(&x * &self.weight)?`. On the right of an array a parameter is one of its
-//! operands.
+//! Operators of parameters, the same as those of arrays: `(&x * &self.weight)?`. To the right of an array, a parameter
+//! is an ordinary operand.
 
 use super::param::Param;
 use ultramarine::{Array, Operand, Result};

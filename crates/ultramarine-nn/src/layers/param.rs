@@ -30,8 +30,7 @@ impl Param {
         Param { array, frozen: true }
     }
 
-    /// Replaces the array. Its shape is not compared with the old one's; [`Module::update`] does
-    /// that.
+    /// Replaces the array. Its shape is not compared with that of the old array; [`Module::update`] does compare it.
     pub fn set(&mut self, array: Array) {
         self.array = array;
     }
@@ -79,7 +78,7 @@ impl AsRef<Array> for Param {
     }
 }
 
-/// Shows dtype and shape; the values would have to be computed.
+/// Prints dtype and shape only, because the values may not be evaluated.
 impl fmt::Debug for Param {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let frozen = if self.frozen { ", frozen" } else { "" };
@@ -97,7 +96,7 @@ impl Module for Param {
     }
 }
 
-/// An array that calls of a layer change, such as running statistics: a parameter in files, which is never trained.
+/// An array that a layer's calls change, such as running statistics. In files it is a parameter; it is never trained.
 ///
 /// ```
 /// use ultramarine::Array;
@@ -150,7 +149,8 @@ impl Module for State {
     }
 }
 
-/// The mode of a layer, a field of layers that differ in it: true in training mode, which new ones are in.
+/// The mode of a layer, as a field of layers whose behaviour depends on it. It is true in training mode, the mode of
+/// new layers.
 ///
 /// ```
 /// use ultramarine_nn::{Module, Training};

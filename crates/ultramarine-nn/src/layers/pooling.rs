@@ -5,9 +5,9 @@ use super::convolution::PerAxis;
 use ultramarine::shape::Show;
 use ultramarine::{Array, Dtype, Error, PadMode, Result, Scalar, iinfo};
 
-/// Windows up to this size are combined one element after the other.
+/// Windows up to this size are combined element by element.
 const DIRECT: usize = 8;
-/// Windows from this size on that do not overlap are reduced along an axis of their own.
+/// Windows that have at least this size and do not overlap become an axis, which is reduced.
 const REDUCED: usize = 4;
 
 /// The reduction of a window.
@@ -53,7 +53,8 @@ impl Pooling {
             }
             return Ok(y);
         }
-        // Windows of powers of two, each made of two of the one before; those that add up to the size.
+        // Compute windows of sizes that are powers of two, each from two windows of the previous size, and combine
+        // those whose sizes add up to the window's.
         let positions = length - size + 1;
         let (mut covered, mut power, mut windows) = (0, 1, x.clone());
         let mut y: Option<Array> = None;
@@ -143,7 +144,7 @@ impl<const N: usize> Windows<N> {
     }
 }
 
-/// The least number of a dtype: what padding is that no maximum takes.
+/// The smallest number of a dtype. It pads windows, and no maximum selects it.
 fn least(dtype: Dtype) -> Scalar {
     match iinfo(dtype) {
         _ if dtype == Dtype::Bool => Scalar::from(false),
@@ -177,21 +178,21 @@ macro_rules! pools {
         }
 
         impl $name {
-            /// Makes a layer whose windows do not overlap: the stride is their size. `kernel_size`
-            /// is one number for all axes, or one for each.
+            /// Makes a layer whose windows do not overlap, because the stride equals their size. `kernel_size` is one
+            /// number for all axes, or one for each.
             pub fn new(kernel_size: impl Into<PerAxis<$n>>) -> $name {
                 $name { windows: Windows::new(kernel_size.into()) }
             }
 
-            /// Sets the steps from window to window.
+            /// Sets the distance between windows.
             #[must_use]
             pub fn stride(mut self, stride: impl Into<PerAxis<$n>>) -> $name {
                 self.windows.stride = stride.into();
                 self
             }
 
-            /// Sets the number of elements that are added on both sides of each axis. No maximum
-            /// selects them, and means count them as zeros.
+            /// Sets the number of elements that are added on both sides of each axis. A maximum never selects them, and
+            /// means count them as zeros.
             #[must_use]
             pub fn padding(mut self, padding: impl Into<PerAxis<$n>>) -> $name {
                 self.windows.padding = padding.into();

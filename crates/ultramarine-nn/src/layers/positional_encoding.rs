@@ -9,13 +9,13 @@ use ultramarine::{Array, Dtype, Error, Result, concatenate, fast};
 /// position, which is the index along the axis before it.
 #[derive(Module, Clone, Copy, Debug)]
 pub struct RoPE {
-    /// Number of elements that rotate; the rest stays.
+    /// Number of elements that rotate; the remaining elements are unchanged.
     pub dims: usize,
-    /// Pairs are neighbours; else the first half is paired with the second.
+    /// Pairs consist of neighbours; otherwise elements of the first half are paired with those of the second.
     pub traditional: bool,
     /// Pair i of n rotates by `base^(-i / n)` for each position; 10000 by default.
     pub base: f64,
-    /// Factor of positions; 1 by default.
+    /// Factor by which positions are multiplied; 1 by default.
     pub scale: f64,
 }
 
@@ -25,8 +25,8 @@ impl RoPE {
         RoPE { dims, traditional: false, base: 10000.0, scale: 1.0 }
     }
 
-    /// Sets whether pairs are neighbours; false by default: the first half is paired with the
-    /// second.
+    /// Sets whether pairs consist of neighbours. The default is false: elements of the first half are paired with those
+    /// of the second.
     #[must_use]
     pub fn traditional(self, traditional: bool) -> RoPE {
         RoPE { traditional, ..self }
@@ -44,7 +44,8 @@ impl RoPE {
         RoPE { scale, ..self }
     }
 
-    /// Rotates `(batch, ..., positions, dims)`, whose first position is the offset: an integer, or one for each element of the batch.
+    /// Rotates `(batch, ..., positions, dims)`. `offset` is the first position: an integer, or one integer for each
+    /// element of the batch.
     ///
     /// # Errors
     /// As [`fast::rope`].
@@ -59,7 +60,7 @@ impl RoPE {
     }
 }
 
-/// From position 0 on.
+/// Rotates from position 0 on.
 impl Layer for RoPE {
     fn forward(&self, x: &Array) -> Result<Array> {
         self.forward_at(x, &Array::scalar(0i32))
@@ -75,12 +76,12 @@ pub struct SinusoidalPositionalEncoding {
     sigmas: Array,
     /// Factor of the result; sqrt(2 / dims) by default.
     pub scale: f64,
-    /// Cosines come before sines; they do not by default.
+    /// If set, cosines come before sines; false by default.
     pub cos_first: bool,
 }
 
 impl SinusoidalPositionalEncoding {
-    /// Frequencies from 1 to 0.0001, in radians.
+    /// Makes an encoding with frequencies from 1 to 0.0001, in radians.
     ///
     /// # Errors
     /// [`Error::Value`] for a number of dimensions that is not positive and even.
@@ -88,7 +89,7 @@ impl SinusoidalPositionalEncoding {
         Self::with_frequencies(dims, 1e-4, 1.0, false)
     }
 
-    /// Frequencies from the highest to the lowest, in radians or, with `full_turns`, in turns.
+    /// Makes an encoding with frequencies from `max` to `min`, in radians or, with `full_turns`, in turns.
     ///
     /// # Errors
     /// As [`SinusoidalPositionalEncoding::new`].
@@ -134,13 +135,13 @@ impl Layer for SinusoidalPositionalEncoding {
     }
 }
 
-/// Attention with linear biases (Press et al., 2022): scores sink with the distance of query and key, in each head by a slope of
-/// its own.
+/// Attention with linear biases (Press et al., 2022): scores decrease with the distance between query and key. Each
+/// head has its own slope.
 #[derive(Module, Clone, Copy, Debug, Default)]
 pub struct ALiBi;
 
 impl ALiBi {
-    /// The slopes of heads: `(num_heads, 1, 1)`.
+    /// Returns the slopes of heads: `(num_heads, 1, 1)`.
     ///
     /// # Errors
     /// [`Error::Value`] for a number that is too large.
@@ -154,10 +155,11 @@ impl ALiBi {
         Array::from_slice(&all, &[num_heads, 1, 1])
     }
 
-    /// The biases of queries from `offset` to below `queries`, and of keys: `(1, num_heads, queries - offset, keys)`.
+    /// Returns the biases between queries from `offset` up to `queries` and keys: `(1, num_heads, queries - offset,
+    /// keys)`.
     ///
     /// # Errors
-    /// For sizes that are too large.
+    /// Errors for sizes that are too large.
     pub fn create_alibi_matrix(
         queries: usize,
         keys: usize,
@@ -173,10 +175,10 @@ impl ALiBi {
         Ok(biases.expand_dims(0)?.astype(dtype))
     }
 
-    /// Adds biases to scores `(batch, heads, queries, keys)`, of queries from `offset` on, and a mask.
+    /// Adds the biases, and a mask, to scores `(batch, heads, queries, keys)` of queries from `offset` on.
     ///
     /// # Errors
-    /// [`Error::Value`] for scores of other than four axes.
+    /// [`Error::Value`] unless the scores have four axes.
     pub fn forward(&self, scores: &Array, offset: usize, mask: Option<&Array>) -> Result<Array> {
         let &[_, heads, queries, keys] = scores.shape() else {
             let shape = scores.shape();

@@ -1,4 +1,4 @@
-//! Layers whose weights are numbers of few bits.
+//! Layers with quantized weights.
 
 use super::base::{Layer, Leaf, LeafMut, Mode, Module, Visitor, VisitorMut};
 use super::embedding::Embedding;
@@ -9,7 +9,7 @@ use ultramarine::{
     Array, Dtype, Error, Quantization, Quantized, Result, SecondFactor, qqmm, quantized_matmul,
 };
 
-/// The arrays of numbers of few bits, frozen.
+/// The frozen arrays of a quantized weight.
 struct Parts {
     weight: Param,
     scales: Param,
@@ -27,13 +27,13 @@ impl Parts {
     }
 }
 
-/// Parts as the core takes them.
+/// The parts as the core's quantized array.
 fn joined(weight: &Array, scales: &Array, biases: Option<&Array>, how: Quantization) -> Quantized {
     let (words, scales, biases) = (weight.clone(), scales.clone(), biases.cloned());
     Quantized { words, scales, biases, global_scale: None, how }
 }
 
-/// [`Linear`] whose weight is numbers of few bits. Its parameters are frozen; a bias that it has from a [`Linear`] is not.
+/// [`Linear`] with a quantized weight. Its parameters are frozen, except a bias that it takes over from a [`Linear`].
 ///
 /// ```
 /// use ultramarine::{Array, Dtype, Quantization};
@@ -47,11 +47,11 @@ fn joined(weight: &Array, scales: &Array, biases: Option<&Array>, how: Quantizat
 /// ```
 #[derive(Module, Clone, Debug)]
 pub struct QuantizedLinear {
-    /// Words with the elements of a row each, `(output_dims, input_dims * bits / 32)`.
+    /// Words that hold the elements of a row each, `(output_dims, input_dims * bits / 32)`.
     pub weight: Param,
     /// Scales of the groups, `(output_dims, input_dims / group_size)`.
     pub scales: Param,
-    /// Biases of the groups, of the mode affine.
+    /// Biases of the groups, in the affine mode.
     pub biases: Option<Param>,
     /// Bias of the layer, `(output_dims)`.
     pub bias: Option<Param>,
@@ -60,17 +60,17 @@ pub struct QuantizedLinear {
 }
 
 impl QuantizedLinear {
-    /// A layer with a random weight, and a bias of zeros.
+    /// Makes a layer with a random weight, and a bias of zeros.
     ///
     /// # Errors
-    /// For sizes that the mode does not have, or input dimensions that are no multiple of the group size.
+    /// For sizes that the mode does not have, or input dimensions that are not a multiple of the group size.
     pub fn new(input_dims: usize, output_dims: usize, how: Quantization) -> Result<Self> {
         let mut layer = QuantizedLinear::without_bias(input_dims, output_dims, how)?;
         layer.bias = Some(Param::frozen(Array::zeros(&[output_dims], Dtype::Float32)?));
         Ok(layer)
     }
 
-    /// A layer with a random weight, without a bias.
+    /// Makes a layer with a random weight, without a bias.
     ///
     /// # Errors
     /// As [`QuantizedLinear::new`].
@@ -79,7 +79,7 @@ impl QuantizedLinear {
         QuantizedLinear::of(&weight, None, how)
     }
 
-    /// Rounds the weight of a layer.
+    /// Quantizes the weight of a layer.
     ///
     /// # Errors
     /// As [`QuantizedLinear::new`].
@@ -100,30 +100,29 @@ impl Layer for QuantizedLinear {
     }
 }
 
-/// An [`Embedding`] whose vectors are numbers of few bits: from indices `(...)` to vectors `(...,
-/// dims)`. Its parameters are frozen.
+/// An [`Embedding`] with quantized vectors: from indices `(...)` to vectors `(..., dims)`. Its parameters are frozen.
 #[derive(Module, Clone, Debug)]
 pub struct QuantizedEmbedding {
-    /// Words with the elements of a vector each, `(num_embeddings, dims * bits / 32)`.
+    /// Words that hold the elements of a vector each, `(num_embeddings, dims * bits / 32)`.
     pub weight: Param,
     /// Scales of the groups, `(num_embeddings, dims / group_size)`.
     pub scales: Param,
-    /// Biases of the groups, of the mode affine.
+    /// Biases of the groups, in the affine mode.
     pub biases: Option<Param>,
     /// Mode, group size and bits.
     pub how: Quantization,
 }
 
 impl QuantizedEmbedding {
-    /// A table of random vectors.
+    /// Makes a table of random vectors.
     ///
     /// # Errors
-    /// For sizes that the mode does not have, or dimensions that are no multiple of the group size.
+    /// For sizes that the mode does not have, or dimensions that are not a multiple of the group size.
     pub fn new(num_embeddings: usize, dims: usize, how: Quantization) -> Result<Self> {
         QuantizedEmbedding::of(&drawn_normal(&[num_embeddings, dims], bound(dims))?, how)
     }
 
-    /// Rounds the vectors of a table.
+    /// Quantizes the vectors of a table.
     ///
     /// # Errors
     /// As [`QuantizedEmbedding::new`].
@@ -154,10 +153,10 @@ impl Layer for QuantizedEmbedding {
     }
 }
 
-/// A product whose input is rounded as the weight is, in the modes nvfp4 and mxfp8.
+/// A linear layer that quantizes its input in the same way as its weight, in the modes nvfp4 and mxfp8.
 ///
-/// In training the weight is floats, which are rounded in each call and have gradients; in evaluation mode it is numbers of few
-/// bits.
+/// In training mode the weight is floats, which each call quantizes, and which have gradients. In evaluation mode the
+/// weight is stored quantized.
 #[derive(Clone, Debug)]
 pub struct QQLinear {
     /// `(output_dims, input_dims)`, or words.
@@ -169,16 +168,16 @@ pub struct QQLinear {
 }
 
 impl QQLinear {
-    /// A layer with a random weight, in training mode.
+    /// Makes a layer with a random weight, in training mode.
     ///
     /// # Errors
-    /// For sizes that the mode does not have, or input dimensions that are no multiple of the group size.
+    /// For sizes that the mode does not have, or input dimensions that are not a multiple of the group size.
     pub fn new(input_dims: usize, output_dims: usize, how: Quantization) -> Result<QQLinear> {
         let weight = drawn_uniform(&[output_dims, input_dims], bound(input_dims))?;
         QQLinear::of(weight.into(), how)
     }
 
-    /// The weight of a layer that has no bias.
+    /// Takes over the weight of a layer without a bias.
     ///
     /// # Errors
     /// As [`QQLinear::new`]; [`Error::Value`] for a layer with a bias.
@@ -191,15 +190,15 @@ impl QQLinear {
     }
 
     fn of(weight: Param, how: Quantization) -> Result<QQLinear> {
-        // Refuses weights that cannot be rounded, so that a change of mode has no error.
+        // Reject weights that cannot be quantized here, so that a change of mode cannot fail.
         Parts::of(&weight, how)?;
         Ok(QQLinear { weight, scales: None, how })
     }
 
-    /// Makes the weight numbers of few bits, if it is floats.
+    /// Quantizes the weight, if it is floats.
     ///
     /// # Errors
-    /// For a weight of another shape or dtype than the layer was made with.
+    /// If the weight has another shape or dtype than when the layer was made.
     pub fn quantize(&mut self) -> Result<()> {
         if self.scales.is_none() {
             let Parts { weight, scales, .. } = Parts::of(&self.weight, self.how)?;
@@ -209,10 +208,10 @@ impl QQLinear {
         Ok(())
     }
 
-    /// Makes the weight floats, if it is numbers of few bits.
+    /// Converts the weight to floats, if it is quantized.
     ///
     /// # Errors
-    /// For words and scales that do not fit.
+    /// If words and scales do not fit.
     pub fn dequantize(&mut self) -> Result<()> {
         if let Some(scales) = &self.scales {
             let floats = joined(&self.weight, scales, None, self.how).dequantize(None)?;
@@ -224,7 +223,7 @@ impl QQLinear {
 }
 
 impl Mode for QQLinear {
-    /// A weight that cannot be rounded stays as it is, and is an error of the next call.
+    /// A weight that cannot be quantized stays unchanged; the next call returns the error.
     fn set_training(&mut self, training: bool) {
         let _ = if training { self.dequantize() } else { self.quantize() };
     }
@@ -259,16 +258,15 @@ impl Layer for QQLinear {
     }
 }
 
-/// A layer that has a variant with a weight of few bits. [`MaybeQuantized`] holds either of the
-/// two.
+/// A layer that has a variant with a quantized weight. [`MaybeQuantized`] holds either of the two.
 pub trait ToQuantized: Module {
     /// The variant.
     type Quantized: Module;
 
-    /// Rounds the weight.
+    /// Quantizes the weight.
     ///
     /// # Errors
-    /// For sizes that the mode does not have, or a last axis that is no multiple of the group size.
+    /// For sizes that the mode does not have, or a last axis that is not a multiple of the group size.
     fn to_quantized(&self, how: Quantization) -> Result<Self::Quantized>;
 
     /// Returns the shape of the weight, whose last axis is divided into groups.
@@ -299,8 +297,8 @@ impl ToQuantized for Embedding {
     }
 }
 
-/// A layer that [`quantize`] may replace by its variant with numbers of few bits: the type of a model's field. Names of parameters
-/// are those of the layer, or of its variant.
+/// A layer that [`quantize`] can replace by its quantized variant, for use as a field of a model. The names of its
+/// parameters are those of the layer or of the variant.
 ///
 /// ```
 /// use ultramarine::Quantization;
@@ -371,12 +369,12 @@ impl MaybeQuantized<Embedding> {
     }
 }
 
-/// A part of a model that [`quantize`] finds: [`MaybeQuantized`] implements it.
+/// A part of a model that [`quantize`] finds. [`MaybeQuantized`] implements it.
 pub trait Quantizable {
-    /// Returns the shape of the weight; `None` if it is of few bits already.
+    /// Returns the shape of the weight; `None` if it is already quantized.
     fn weight_shape(&self) -> Option<&[usize]>;
 
-    /// Rounds the weight, unless it is of few bits already.
+    /// Quantizes the weight, unless it is already quantized.
     ///
     /// # Errors
     /// As [`ToQuantized::to_quantized`].
@@ -399,15 +397,15 @@ impl<L: ToQuantized> Quantizable for MaybeQuantized<L> {
     }
 }
 
-/// Rounds the weights of all [`MaybeQuantized`] layers of a model to numbers of few bits.
+/// Quantizes the weights of all [`MaybeQuantized`] layers of a model.
 ///
 /// # Errors
-/// As [`ToQuantized::to_quantized`]; layers before the one that fails are of few bits then.
+/// As [`ToQuantized::to_quantized`]. The layers before the failing one are then quantized.
 pub fn quantize<M: Module + ?Sized>(model: &mut M, how: Quantization) -> Result<()> {
     quantize_where(model, |_, _| Some(how))
 }
 
-/// As [`quantize`], of the layers for which a function of their path and the shape of their weight returns how.
+/// As [`quantize`], for the layers for which a function of their path and their weight's shape returns a quantization.
 ///
 /// # Errors
 /// As [`quantize`].

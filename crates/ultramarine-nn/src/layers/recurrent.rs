@@ -13,9 +13,9 @@ fn drawn(hidden_size: usize, shape: &[usize]) -> Result<Param> {
     Ok(drawn_uniform(shape, 1.0 / (hidden_size.max(1) as f64).sqrt())?.into())
 }
 
-/// An input of sequences, projected, with one axis of batches.
+/// An input of sequences after its projection, with a single batch axis.
 struct Sequences {
-    /// The axes of batches that the input has.
+    /// The batch axes of the input.
     batch: Vec<usize>,
     hidden_size: usize,
     /// The projected elements of each step.
@@ -48,7 +48,7 @@ impl Sequences {
         Ok(Sequences { batch: batch.to_vec(), hidden_size, steps })
     }
 
-    /// The first state, `(batch, hidden_size)`: zeros unless there is one.
+    /// The initial state, `(batch, hidden_size)`: zeros unless one is given.
     fn state(&self, initial: Option<&Array>) -> Result<Array> {
         let flat = [self.batch.iter().product(), self.hidden_size];
         match initial {
@@ -59,14 +59,14 @@ impl Sequences {
         }
     }
 
-    /// The states of all steps, in the input's axes.
+    /// The states of all steps, with the input's batch axes.
     fn stacked(&self, states: &[Array]) -> Result<Array> {
         let shape = [&self.batch[..], &[states.len(), self.hidden_size]].concat();
         stack(states, 1)?.reshape(&shape)
     }
 }
 
-/// A sequence's states, of Elman's network: `h = tanh(W_xh x + W_hh h + b)`.
+/// Elman's recurrent network. It returns the states `h = tanh(W_xh x + W_hh h + b)` of a sequence.
 ///
 /// From `(..., steps, input_size)` to `(..., steps, hidden_size)`.
 #[derive(Module, Clone, Debug)]
@@ -79,12 +79,12 @@ pub struct RNN {
     pub whh: Param,
     /// `(hidden_size)`.
     pub bias: Option<Param>,
-    /// The function of a state; [`tanh`] by default.
+    /// The activation of a state; [`tanh`] by default.
     pub nonlinearity: Activation,
 }
 
 impl RNN {
-    /// A layer with a bias.
+    /// Makes a layer with a bias.
     ///
     /// # Errors
     /// [`Error::Value`] for sizes that are too large.
@@ -94,7 +94,7 @@ impl RNN {
         Ok(layer)
     }
 
-    /// A layer without a bias.
+    /// Makes a layer without a bias.
     ///
     /// # Errors
     /// [`Error::Value`] for sizes that are too large.
@@ -107,13 +107,13 @@ impl RNN {
         })
     }
 
-    /// Sets the function of a state.
+    /// Sets the activation of a state.
     #[must_use]
     pub fn nonlinearity(self, nonlinearity: impl Into<Activation>) -> RNN {
         RNN { nonlinearity: nonlinearity.into(), ..self }
     }
 
-    /// The states after a first one, `(..., hidden_size)`; `None` is zeros.
+    /// Computes the states that follow an initial state `(..., hidden_size)`; `None` is zeros.
     ///
     /// # Errors
     /// [`Error::Value`] for sizes that do not fit, and for sequences without steps.
@@ -136,31 +136,31 @@ impl Layer for RNN {
     }
 }
 
-/// The columns of part `i` of `size` columns each, up to part `end`.
+/// The columns of parts `i` to `end`, with `size` columns for each part.
 fn part(x: &Array, i: usize, end: usize, size: usize) -> Result<Array> {
     x.index(&index![.., i * size..end * size])
 }
 
-/// A sequence's states, of a gated recurrent unit (Cho et al., 2014): with the gates r and z,
-/// `n = tanh(W_n x + b_n + r (U_n h + b_hn))` and `h = (1 - z) n + z h`.
+/// A gated recurrent unit (Cho et al., 2014). It returns the states of a sequence: with the gates r and z, `n =
+/// tanh(W_n x + b_n + r (U_n h + b_hn))` and `h = (1 - z) n + z h`.
 ///
 /// From `(..., steps, input_size)` to `(..., steps, hidden_size)`.
 #[derive(Module, Clone, Debug)]
 pub struct GRU {
-    /// Of r, z and n: `(3 hidden_size, input_size)`.
+    /// Weights for r, z and n: `(3 hidden_size, input_size)`.
     #[module(rename = "Wx")]
     pub wx: Param,
-    /// Of r, z and n: `(3 hidden_size, hidden_size)`.
+    /// Weights for r, z and n: `(3 hidden_size, hidden_size)`.
     #[module(rename = "Wh")]
     pub wh: Param,
-    /// Of r, z and n: `(3 hidden_size)`.
+    /// Biases for r, z and n: `(3 hidden_size)`.
     pub b: Option<Param>,
-    /// Of the state in n: `(hidden_size)`.
+    /// Bias of the state's term in n: `(hidden_size)`.
     pub bhn: Option<Param>,
 }
 
 impl GRU {
-    /// A layer with biases.
+    /// Makes a layer with biases.
     ///
     /// # Errors
     /// [`Error::Value`] for sizes that are too large.
@@ -171,7 +171,7 @@ impl GRU {
         Ok(layer)
     }
 
-    /// A layer without biases.
+    /// Makes a layer without biases.
     ///
     /// # Errors
     /// [`Error::Value`] for sizes that are too large.
@@ -181,7 +181,7 @@ impl GRU {
         Ok(GRU { wx, wh, b: None, bhn: None })
     }
 
-    /// The states after a first one, `(..., hidden_size)`; `None` is zeros.
+    /// Computes the states that follow an initial state `(..., hidden_size)`; `None` is zeros.
     ///
     /// # Errors
     /// As [`RNN::forward_from`].
@@ -215,24 +215,24 @@ impl Layer for GRU {
     }
 }
 
-/// A sequence's states, of long short-term memory (Hochreiter and Schmidhuber, 1997): with the gates i, f and o,
-/// `c = f c + i tanh(g)` and `h = o tanh(c)`.
+/// Long short-term memory (Hochreiter and Schmidhuber, 1997). It returns the states of a sequence: with the gates i, f
+/// and o, `c = f c + i tanh(g)` and `h = o tanh(c)`.
 ///
 /// From `(..., steps, input_size)` to `(..., steps, hidden_size)`.
 #[derive(Module, Clone, Debug)]
 pub struct LSTM {
-    /// Of i, f, g and o: `(4 hidden_size, input_size)`.
+    /// Weights for i, f, g and o: `(4 hidden_size, input_size)`.
     #[module(rename = "Wx")]
     pub wx: Param,
-    /// Of i, f, g and o: `(4 hidden_size, hidden_size)`.
+    /// Weights for i, f, g and o: `(4 hidden_size, hidden_size)`.
     #[module(rename = "Wh")]
     pub wh: Param,
-    /// Of i, f, g and o: `(4 hidden_size)`.
+    /// Biases for i, f, g and o: `(4 hidden_size)`.
     pub bias: Option<Param>,
 }
 
 impl LSTM {
-    /// A layer with a bias.
+    /// Makes a layer with a bias.
     ///
     /// # Errors
     /// [`Error::Value`] for sizes that are too large.
@@ -242,7 +242,7 @@ impl LSTM {
         Ok(layer)
     }
 
-    /// A layer without a bias.
+    /// Makes a layer without a bias.
     ///
     /// # Errors
     /// [`Error::Value`] for sizes that are too large.
@@ -252,7 +252,7 @@ impl LSTM {
         Ok(LSTM { wx, wh, bias: None })
     }
 
-    /// The states and the cells after first ones, `(..., hidden_size)`; `None` is zeros.
+    /// Computes the states and the cells that follow initial ones, `(..., hidden_size)`; `None` is zeros.
     ///
     /// # Errors
     /// As [`RNN::forward_from`].
@@ -280,7 +280,7 @@ impl LSTM {
     }
 }
 
-/// The states; [`LSTM::forward_from`] gives the cells, too.
+/// Returns the states only; [`LSTM::forward_from`] also returns the cells.
 impl Layer for LSTM {
     fn forward(&self, x: &Array) -> Result<Array> {
         Ok(self.forward_from(x, None, None)?.0)

@@ -10,7 +10,7 @@ use crate::utils::checkpointed;
 use ultramarine::fast::{AttentionMask, scaled_dot_product_attention};
 use ultramarine::{Array, Dtype, Error, Result, Scalar, finfo, where_};
 
-/// Attention of several heads (Vaswani et al., 2017).
+/// Attention with several heads (Vaswani et al., 2017).
 ///
 /// ```
 /// use ultramarine::{Array, Dtype, fast::AttentionMask};
@@ -34,8 +34,8 @@ pub struct MultiHeadAttention {
     pub num_heads: usize,
 }
 
-/// Sizes of [`MultiHeadAttention`] that differ from `dims`. A field that is `None` stands for
-/// `dims`, unless it says otherwise.
+/// Sizes of [`MultiHeadAttention`] that differ from `dims`. A field that is `None` means `dims`, unless its
+/// documentation says otherwise.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AttentionSizes {
     /// Last axis of the queries.
@@ -48,20 +48,20 @@ pub struct AttentionSizes {
     pub value_dims: Option<usize>,
     /// Last axis of the result.
     pub value_output_dims: Option<usize>,
-    /// Projections have biases; they have none by default.
+    /// Set if projections have biases; false by default.
     pub bias: bool,
 }
 
 impl MultiHeadAttention {
-    /// Attention of `num_heads` heads of `dims / num_heads` elements each.
+    /// Makes an attention with `num_heads` heads of `dims / num_heads` elements each.
     ///
     /// # Errors
-    /// [`Error::Value`] if `dims` is no multiple of the number of heads.
+    /// [`Error::Value`] if `dims` is not a multiple of the number of heads.
     pub fn new(dims: usize, num_heads: usize) -> Result<MultiHeadAttention> {
         MultiHeadAttention::with_sizes(dims, num_heads, AttentionSizes::default())
     }
 
-    /// As [`MultiHeadAttention::new`], with sizes of its own for queries, keys and values.
+    /// As [`MultiHeadAttention::new`], with separate sizes for queries, keys and values.
     ///
     /// # Errors
     /// As [`MultiHeadAttention::new`].
@@ -88,7 +88,7 @@ impl MultiHeadAttention {
         })
     }
 
-    /// `(batch, positions, heads * size)` as `(batch, heads, positions, size)`.
+    /// Rearranges `(batch, positions, heads * size)` as `(batch, heads, positions, size)`.
     fn heads(&self, projected: &Array) -> Result<Array> {
         let heads = projected.unflatten(-1, &[self.num_heads as isize, -1])?;
         heads.transpose_axes([0, 2, 1, 3])
@@ -113,7 +113,8 @@ impl MultiHeadAttention {
         self.out_proj.forward(&y.transpose_axes([0, 2, 1, 3])?.flatten(-2, -1)?)
     }
 
-    /// A mask `(n, n)` to add to scores: the dtype's lowest number for keys after the query, else 0.
+    /// Returns a mask `(n, n)` to be added to scores: the dtype's lowest number for keys after the query, and 0
+    /// elsewhere.
     ///
     /// # Errors
     /// [`Error::Value`] for a dtype that is not floating.
@@ -139,9 +140,10 @@ pub struct TransformerOptions {
     pub dropout: f64,
     /// The hidden layer's activation; [`relu`] by default.
     pub activation: Activation,
-    /// Norms come before attention and hidden layer, and not after their sum with the input; they do by default.
+    /// If set, norms come before attention and hidden layer, instead of after the sum with the input; true by default.
     pub norm_first: bool,
-    /// Layers are computed again in gradients, for less memory; they are not by default. See [`checkpoint`](crate::utils::checkpoint).
+    /// If set, gradients compute the layers again, which saves memory; false by default. See
+    /// [`checkpoint`](crate::utils::checkpoint).
     pub checkpoint: bool,
 }
 
@@ -157,7 +159,7 @@ impl Default for TransformerOptions {
     }
 }
 
-/// A part of a layer: with its input added, and a norm before or after.
+/// A part of a layer: its input is added to its result, and a norm comes before or after it.
 fn residual(
     x: &Array,
     norm: &LayerNorm,
@@ -170,7 +172,7 @@ fn residual(
     }
 }
 
-/// Calls `f` with arrays and masks, computed again in gradients if `on`.
+/// Calls `f` with arrays and masks. If `on`, gradients compute it again.
 fn called<const N: usize, const M: usize>(
     on: bool,
     f: impl Fn(&[Array], [AttentionMask<'_>; M]) -> Result<Array> + Send + Sync + 'static,
@@ -181,7 +183,7 @@ fn called<const N: usize, const M: usize>(
     if !on {
         return f(&arguments, masks);
     }
-    // Masks that are arrays are arguments, too, behind the others.
+    // Masks that are arrays are arguments too, after the others.
     let places = masks.map(|mask| match mask {
         AttentionMask::Array(array) => {
             arguments.push(array.clone());
@@ -201,7 +203,7 @@ fn called<const N: usize, const M: usize>(
     checkpointed(again, &arguments)
 }
 
-/// Where a mask is.
+/// Where a mask is passed.
 #[derive(Clone, Copy)]
 enum Place {
     None,
@@ -209,8 +211,8 @@ enum Place {
     Argument(usize),
 }
 
-/// A layer of a transformer's encoder: self-attention, then a hidden layer, each with a residual
-/// connection and a [`LayerNorm`]. The shape stays: `(batch, positions, dims)`.
+/// A layer of a transformer's encoder: self-attention, then a hidden layer, each with a residual connection and a
+/// [`LayerNorm`]. The shape `(batch, positions, dims)` is kept.
 #[derive(Module, Clone, Debug)]
 pub struct TransformerEncoderLayer {
     /// Attention to the input itself.
@@ -219,22 +221,22 @@ pub struct TransformerEncoderLayer {
     pub ln1: LayerNorm,
     /// Norm of the hidden layer.
     pub ln2: LayerNorm,
-    /// Into the hidden layer.
+    /// Projection into the hidden layer.
     pub linear1: Linear,
-    /// Out of the hidden layer.
+    /// Projection out of the hidden layer.
     pub linear2: Linear,
-    /// After the attention.
+    /// Dropout after the attention.
     pub dropout1: Dropout,
-    /// In the hidden layer.
+    /// Dropout in the hidden layer.
     pub dropout2: Dropout,
-    /// Of the hidden layer.
+    /// Activation of the hidden layer.
     pub activation: Activation,
-    /// Norms come first; see [`TransformerOptions`].
+    /// Set if norms come first; see [`TransformerOptions`].
     pub norm_first: bool,
 }
 
 impl TransformerEncoderLayer {
-    /// A layer for `(batch, positions, dims)`.
+    /// Makes a layer for `(batch, positions, dims)`.
     ///
     /// # Errors
     /// As [`MultiHeadAttention::new`] and [`Dropout::new`].
@@ -275,12 +277,12 @@ pub struct TransformerEncoder {
     pub layers: Vec<TransformerEncoderLayer>,
     /// The norm of the result.
     pub ln: LayerNorm,
-    /// Layers are computed again in gradients; see [`TransformerOptions`].
+    /// Set if gradients compute the layers again; see [`TransformerOptions`].
     pub checkpoint: bool,
 }
 
 impl TransformerEncoder {
-    /// An encoder for `(batch, positions, dims)`.
+    /// Makes an encoder for `(batch, positions, dims)`.
     ///
     /// # Errors
     /// As [`TransformerEncoderLayer::new`].
@@ -323,24 +325,24 @@ pub struct TransformerDecoderLayer {
     pub ln2: LayerNorm,
     /// Norm of the hidden layer.
     pub ln3: LayerNorm,
-    /// Into the hidden layer.
+    /// Projection into the hidden layer.
     pub linear1: Linear,
-    /// Out of the hidden layer.
+    /// Projection out of the hidden layer.
     pub linear2: Linear,
-    /// After the attention to the input.
+    /// Dropout after the self-attention.
     pub dropout1: Dropout,
-    /// After the attention to the encoder's result.
+    /// Dropout after the attention to the encoder's result.
     pub dropout2: Dropout,
-    /// In the hidden layer.
+    /// Dropout in the hidden layer.
     pub dropout3: Dropout,
-    /// Of the hidden layer.
+    /// Activation of the hidden layer.
     pub activation: Activation,
-    /// Norms come first; see [`TransformerOptions`].
+    /// Set if norms come first; see [`TransformerOptions`].
     pub norm_first: bool,
 }
 
 impl TransformerDecoderLayer {
-    /// A layer for `(batch, positions, dims)`.
+    /// Makes a layer for `(batch, positions, dims)`.
     ///
     /// # Errors
     /// As [`TransformerEncoderLayer::new`].
@@ -394,12 +396,12 @@ pub struct TransformerDecoder {
     pub layers: Vec<TransformerDecoderLayer>,
     /// The norm of the result.
     pub ln: LayerNorm,
-    /// Layers are computed again in gradients; see [`TransformerOptions`].
+    /// Set if gradients compute the layers again; see [`TransformerOptions`].
     pub checkpoint: bool,
 }
 
 impl TransformerDecoder {
-    /// A decoder for `(batch, positions, dims)`.
+    /// Makes a decoder for `(batch, positions, dims)`.
     ///
     /// # Errors
     /// As [`TransformerEncoderLayer::new`].
@@ -458,7 +460,8 @@ pub struct Transformer {
 }
 
 impl Transformer {
-    /// A transformer with so many layers of the encoder and of the decoder. 512 dims, 8 heads and 6 layers each are usual.
+    /// Makes a transformer with the given numbers of encoder and decoder layers. Usual values are 512 dims, 8 heads and
+    /// 6 layers each.
     ///
     /// # Errors
     /// As [`TransformerEncoderLayer::new`].

@@ -4,9 +4,9 @@ use super::base::{Layer, Module};
 use ultramarine::shape::Show;
 use ultramarine::{Array, Dtype, Error, KeepDims, PadMode, Result, stack, where_};
 
-/// Whole factors up to this one are computed a phase at a time.
+/// Integer factors up to this one are computed one phase at a time.
 const MOST_PHASES: f64 = 8.0;
-/// Axes up to this length are resampled by a product with a matrix.
+/// Axes up to this length are resampled by a matrix product.
 const LONGEST_MATRIX: usize = 256;
 
 /// The method by which [`Upsample`] computes elements between those of the input.
@@ -33,13 +33,13 @@ pub enum Interpolation {
 /// ```
 #[derive(Module, Clone, Debug)]
 pub struct Upsample {
-    /// The factors of the spatial axes; one is that of all.
+    /// The factors of the spatial axes. A single factor applies to all axes.
     pub scale_factor: Vec<f64>,
     /// The method.
     pub mode: Interpolation,
-    /// The first and the last elements of input and output are at the same places.
+    /// If set, the first and the last elements of input and output are at the same positions.
     pub align_corners: bool,
-    /// Smooths before it makes an axis shorter.
+    /// If set, smooths before an axis becomes shorter.
     pub antialias: bool,
 }
 
@@ -49,21 +49,20 @@ impl Upsample {
         Upsample::with_factors([scale_factor], mode)
     }
 
-    /// Makes a layer with a factor for each spatial axis. Another number of factors than of axes is
-    /// an error of the call.
+    /// Makes a layer with a factor for each spatial axis. If the number of factors differs from that of the axes, the
+    /// call returns an error.
     pub fn with_factors(factors: impl Into<Vec<f64>>, mode: Interpolation) -> Upsample {
         let scale_factor = factors.into();
         Upsample { scale_factor, mode, align_corners: false, antialias: false }
     }
 
-    /// Sets whether the outermost elements of input and output are at the same places; false by
-    /// default.
+    /// Sets whether the first and the last elements of input and output are at the same positions; false by default.
     #[must_use]
     pub fn align_corners(self, align_corners: bool) -> Upsample {
         Upsample { align_corners, ..self }
     }
 
-    /// Sets whether the layer smooths before it makes an axis shorter; false by default.
+    /// Sets whether the layer smooths before an axis becomes shorter; false by default.
     #[must_use]
     pub fn antialias(self, antialias: bool) -> Upsample {
         Upsample { antialias, ..self }
@@ -132,8 +131,8 @@ impl Layer for Upsample {
     }
 }
 
-/// The inputs of an output at a place t, from 0 to 1, between two: offsets from the one before, and their weights, polynomials of
-/// t whose constants come first.
+/// The inputs for an output at position t, from 0 to 1, between two inputs: their offsets from the input before it, and
+/// their weights. A weight is a polynomial of t; the coefficients begin with the constant.
 type Taps = &'static [(i64, [f64; 4])];
 
 const LINEAR: Taps = &[(0, [1.0, -1.0, 0.0, 0.0]), (1, [0.0, 1.0, 0.0, 0.0])];
@@ -160,7 +159,7 @@ fn weights(of: &[f64; 4], t: &Array) -> Result<Array> {
     &sum + *constant
 }
 
-/// The places of outputs among `n` inputs.
+/// The positions of outputs among `n` inputs.
 fn positions(n: usize, factor: f64, align_corners: bool, dtype: Dtype) -> Result<Array> {
     let m = (factor * n as f64) as usize;
     let (step, start) = match align_corners {
@@ -187,7 +186,7 @@ fn along(x: &Array, axis: usize, start: usize, size: usize) -> Result<Array> {
     x.slice(&starts, &stops, &vec![1; x.ndim()])
 }
 
-/// A whole factor: the outputs between two inputs, one place after the other, are sums of shifted inputs.
+/// Resamples by an integer factor: for each phase, the outputs between two inputs are sums of shifted inputs.
 fn by_phases(x: &Array, axis: usize, multiple: usize, taps: Taps) -> Result<Array> {
     let n = x.shape()[axis];
     let margin = taps.len() / 2;
@@ -213,7 +212,7 @@ fn by_phases(x: &Array, axis: usize, multiple: usize, taps: Taps) -> Result<Arra
     stack(&phases, axis as isize + 1)?.reshape(&shape)
 }
 
-/// The product of a matrix with an axis.
+/// The product of a matrix with one axis of the array.
 fn by_matrix(x: &Array, axis: usize, matrix: &Array) -> Result<Array> {
     let mut shape = x.shape().to_vec();
     let (before, after): (usize, usize) =
@@ -223,7 +222,7 @@ fn by_matrix(x: &Array, axis: usize, matrix: &Array) -> Result<Array> {
     matrix.matmul(&flat)?.reshape(&shape)
 }
 
-/// Any positions: by a matrix or, along long axes, by taking elements.
+/// Resamples at any positions: by a matrix, or along long axes by gathering elements.
 fn by_taps(x: &Array, axis: usize, positions: &Array, taps: Taps) -> Result<Array> {
     let n = x.shape()[axis];
     let before = positions.floor()?;
@@ -252,7 +251,7 @@ fn by_taps(x: &Array, axis: usize, positions: &Array, taps: Taps) -> Result<Arra
     sum_of(weighted.iter().map(term).collect::<Result<_>>()?)
 }
 
-/// Weights by distance, wider where the axis becomes shorter.
+/// Weights by distance. They are wider if the axis becomes shorter.
 fn antialiased(
     x: &Array,
     axis: usize,
@@ -269,7 +268,7 @@ fn antialiased(
     by_matrix(x, axis, &weights.divide(&weights.sum(KeepDims(1))?)?)
 }
 
-/// Keys' kernel with a = -0.5, of distances.
+/// Keys' kernel with a = -0.5, as a function of distances.
 fn smooth_cubic(d: &Array) -> Result<Array> {
     let near = (&(&(d * 1.5)? - 2.5)?.multiply(d)?.multiply(d)? + 1.0)?;
     let far = (&(&(d * -0.5)? + 2.5)?.multiply(d)? - 4.0)?;
@@ -278,7 +277,7 @@ fn smooth_cubic(d: &Array) -> Result<Array> {
     where_(&d.less(1.0)?, &near, &far)
 }
 
-/// Whole factors repeat elements; others take them.
+/// Integer factors repeat elements; other factors gather them.
 fn nearest(x: &Array, factors: &[f64]) -> Result<Array> {
     let mut x = x.clone();
     let whole = |factor: f64| factor.fract() == 0.0;

@@ -1,4 +1,4 @@
-//! Parameters from and to files.
+//! Reading and writing of parameters.
 
 use super::base::{Module, VisitorMut};
 use crate::Parameters;
@@ -6,8 +6,8 @@ use std::path::Path;
 use ultramarine::io::{self, Format, Loaded};
 use ultramarine::{Error, Result};
 
-/// Checks arrays against the parameters that they are for: that each is one, of the same shape; and that there are all, if
-/// `complete`. Errors name the function `op` and the file.
+/// Checks that each array is a parameter and has its shape and, if `complete`, that no parameter is missing. Errors
+/// name the function `op` and the file.
 pub(crate) fn check(
     present: &Parameters,
     new: &Parameters,
@@ -49,7 +49,7 @@ pub(crate) fn check(
     Err(Error::value(op, format!("{from}{}{remedy}", wrong.join(" "))))
 }
 
-/// Names, of many the first.
+/// The names as a list. If there are many, only the first are listed.
 fn listed(names: &[&str]) -> String {
     const MOST: usize = 20;
     let shown = names[..names.len().min(MOST)].join(", ");
@@ -59,7 +59,7 @@ fn listed(names: &[&str]) -> String {
     }
 }
 
-/// Replaces the parameters that `arrays` has.
+/// Replaces the parameters that are in `arrays`.
 pub(crate) fn assign<M: Module + ?Sized>(module: &mut M, arrays: &Parameters) {
     module.visit_mut(&mut VisitorMut::new(&mut |name, leaf| {
         if let Some(array) = arrays.get(name) {
