@@ -3,8 +3,8 @@
 /// Rows of a tile, each of 64 bytes.
 pub const TILE: usize = 16;
 
-/// Returns true if the processor multiplies tiles of bfloat16 and of 8-bit integers, and the system lets this process.
-/// The first call asks for that permission, which all threads share.
+/// Returns true if the processor multiplies tiles of bfloat16 and of 8-bit integers, and the operating system permits
+/// this process to use them. The first call requests the permission for all threads.
 #[cfg(target_arch = "x86_64")]
 pub fn is_available() -> bool {
     use std::sync::OnceLock;
@@ -24,12 +24,14 @@ fn has_instructions() -> bool {
     __cpuid(0).eax >= EXTENDED_FEATURES && __cpuid_count(EXTENDED_FEATURES, 0).edx & all == all
 }
 
-/// Linux saves tiles only for processes that ask for it. A version that does not know of them refuses.
+/// Linux saves tiles only for processes that request the permission. Versions without support for AMX reject the
+/// request.
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 fn has_permission() -> bool {
     const ARCH_REQ_XCOMP_PERM: libc::c_long = 0x1023;
     const XFEATURE_XTILEDATA: libc::c_long = 18;
-    // SAFETY: the call takes two numbers, and changes what signal handlers' stacks need: it fails where one is too small.
+    // SAFETY: the call takes two numbers. It raises the stack size that signal handlers need, and fails if an existing
+    // stack is too small.
     unsafe { libc::syscall(libc::SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0 }
 }
 
@@ -38,12 +40,12 @@ fn has_permission() -> bool {
     false
 }
 
-/// This thread's tiles, each of [`TILE`] rows of 64 bytes. They are released on drop: the state of a thread that has none is
-/// quickly saved, and no other code finds them configured.
+/// This thread's tiles, each of [`TILE`] rows of 64 bytes. They are released on drop: a thread without tiles is saved
+/// quickly, and no other code must find them configured.
 pub struct Tiles(());
 
 impl Tiles {
-    /// Configures the tiles, where there are any.
+    /// Configures the tiles, if there are any.
     pub fn configure() -> Tiles {
         #[cfg(target_arch = "x86_64")]
         if is_available() {

@@ -1,36 +1,36 @@
-//! Arithmetic of the element types where kernels combine values one by one:
-//! scatter, scans and arg-reductions.
+//! Arithmetic of the element types, for kernels that combine values one by one: scatter, scans and
+//! arg-reductions.
 
 use crate::dtype::{Bool, Element, c64};
 use crate::elementwise::half::{bf16_to_f32, f16_to_f32, f32_to_bf16, f32_to_f16};
 use half::{bf16, f16};
 
-/// A type that values are accumulated in.
+/// A type in which values are accumulated.
 pub trait Accumulator: Copy + Send + Sync + 'static {
     /// Neutral element of [`Accumulator::add`].
     const ZERO: Self;
     /// Neutral element of [`Accumulator::mul`].
     const ONE: Self;
-    /// Not above any value.
+    /// A value that is not above any other.
     const LOWEST: Self;
-    /// Not below any value.
+    /// A value that is not below any other.
     const HIGHEST: Self;
     /// Neutral element of [`Accumulator::logaddexp`].
     const LOG_ZERO: Self = Self::LOWEST;
-    /// Sum; integers wrap, bool: or.
+    /// Sum. Integers wrap; for bool it is the logical or.
     fn add(self, other: Self) -> Self;
-    /// Product; integers wrap, bool: and.
+    /// Product. Integers wrap; for bool it is the logical and.
     fn mul(self, other: Self) -> Self;
-    /// Less; complex by real part, then imaginary part. False with NaNs.
+    /// Less than. Complex numbers compare by real part, then by imaginary part. False with NaNs.
     fn lt(self, other: Self) -> bool;
-    /// NaN; of complex numbers the real part only.
+    /// True for NaN. For complex numbers only the real part counts.
     #[inline(always)]
     fn is_nan(self) -> bool {
         false
     }
-    /// Running extremes keep a NaN (complex ones, as in MLX, do not).
+    /// Set if running extremes keep a NaN (complex ones do not, as in MLX).
     const NAN_STAYS: bool = true;
-    /// ln(e^self + e^other); for integers meaningless (larger of both).
+    /// ln(e^self + e^other). For integers it is meaningless, and returns the larger one.
     fn logaddexp(self, other: Self) -> Self {
         if self.lt(other) { other } else { self }
     }
@@ -131,23 +131,23 @@ impl Accumulator for c64 {
         if low.re == f32::NEG_INFINITY || high.re == f32::INFINITY {
             return high;
         }
-        // high + ln(1 + e^(low - high)), in float64: the sum may come near zero.
+        // high + ln(1 + e^(low - high)), in float64 because the sum may be near zero.
         let (scale, angle) =
             ((low.re as f64 - high.re as f64).exp(), low.im as f64 - high.im as f64);
         let (re, im) = (1.0 + scale * angle.cos(), scale * angle.sin());
         c64 {
             re: (high.re as f64 + re.hypot(im).ln()) as f32,
-            // Not brought back into (-pi, pi], as MLX.
+            // As in MLX, the angle is not reduced to (-pi, pi].
             im: (high.im as f64 + im.atan2(re)) as f32,
         }
     }
 }
 
-/// An element with the type it is accumulated in.
+/// An element, with the type in which it is accumulated.
 pub trait Number: Element {
-    /// Itself; float32 for float16 and bfloat16.
+    /// The type itself, or float32 for float16 and bfloat16.
     type Acc: Accumulator;
-    /// Exact.
+    /// Widens exactly.
     fn up(self) -> Self::Acc;
     /// Rounds to nearest, ties to even.
     fn down(acc: Self::Acc) -> Self;

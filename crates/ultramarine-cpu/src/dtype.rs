@@ -1,4 +1,4 @@
-//! Element types as the kernels name them.
+//! Element types, under the names that the kernels use.
 
 use half::{bf16, f16};
 use ultramarine_abi::{dlpack::DLDataType, schema};
@@ -55,8 +55,8 @@ macro_rules! dtypes {
     };
 }
 
-/// One byte that is 0 or 1. Not Rust's `bool`, for which any other value would
-/// be undefined behaviour.
+/// One byte that is 0 or 1. Rust's `bool` is not used, because any other byte would be undefined
+/// behaviour.
 #[repr(transparent)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Bool(pub u8);
@@ -85,7 +85,7 @@ dtypes! {
 }
 
 impl DType {
-    /// The dtype of a boundary type, if the kernels know it.
+    /// The dtype for a type of the boundary, if the kernels support it.
     #[inline]
     pub fn from_dl(dl: DLDataType) -> Option<DType> {
         DType::ALL.into_iter().find(|d| schema::DTYPES[*d as usize].1 == dl)
@@ -96,7 +96,7 @@ impl DType {
         matches!(self, DType::F16 | DType::F32 | DType::F64 | DType::BF16)
     }
 
-    /// An integer type (bool is none).
+    /// True for integer types (bool is not one).
     pub const fn is_int(self) -> bool {
         matches!(self as u8, 1..=8)
     }

@@ -1,5 +1,5 @@
-//! ARG_REDUCE: index of the extreme along an axis, the first of equals; the first
-//! NaN wins (of complex numbers: the first whose real part is NaN).
+//! ARG_REDUCE: index of the extreme along an axis; among equal elements the first. The first NaN
+//! wins (for complex numbers, the first element whose real part is NaN).
 
 use crate::arith::{Accumulator, Number};
 use crate::kernel::{Args, Context, Kernel, Prepared, Refusal, Signature};
@@ -8,23 +8,23 @@ use crate::strided::{Nest, TASK, ranges};
 use crate::{dtype::DType, par::Shared};
 use ultramarine_abi::schema::{ArgReduceAttrs, arg_reduce};
 
-/// Elements whose extreme is found at a time.
+/// Number of elements among which an extreme is found at a time.
 const BLOCK: usize = 1024;
-/// Lanes that are compared at a time when they lie side by side.
+/// Number of lanes that are compared at a time if they are adjacent.
 const WIDE: usize = 64;
 /// Accumulators of a block.
 const ACCUMULATORS: usize = 32;
 
-/// The functions for one dtype and direction. Addresses and steps (in elements)
-/// are those of runs of valid elements of that dtype.
+/// The functions for one dtype and direction. Addresses and steps (in elements) describe runs of
+/// valid elements of that dtype.
 #[derive(Clone, Copy)]
 struct Functions {
     /// Index of the extreme of a run: address, step, count.
     lane: unsafe fn(Level, *const u8, isize, usize) -> u32,
-    /// The same for up to [`WIDE`] runs at once: address, steps from run to run and
-    /// along them, length, indices.
+    /// The same for up to [`WIDE`] runs at once. Arguments: address, steps from run to run and
+    /// along the runs, length, indices.
     side_by_side: unsafe fn(Level, *const u8, [isize; 2], usize, &mut [u32]),
-    /// The index of the extreme among the elements at these indices: address, step,
+    /// The index of the extreme among the elements at given indices. Arguments: address, step,
     /// ascending indices.
     pick: unsafe fn(*const u8, isize, &[u32]) -> u32,
 }
@@ -81,7 +81,7 @@ impl Kernel for ArgReduce {
                     let place = Shared(found.as_mut_ptr());
                     ranges(cx.par, length, TASK, |range| {
                         let part = from.get().wrapping_offset(range.start as isize * along * bytes);
-                        // SAFETY: a part of the lane, and a place of its own.
+                        // SAFETY: a part of the lane, and an output slot of its own.
                         unsafe {
                             let index = (functions.lane)(level, part, along, range.len());
                             *place.get().add(range.start / TASK) = index + range.start as u32;
@@ -134,7 +134,7 @@ fn functions<T: Number, const MAX: bool>() -> Functions {
     Functions { lane: lane::<T, MAX>, side_by_side: rows::<T, MAX>, pick: pick::<T, MAX> }
 }
 
-/// Compiled per level for the types that are worth it.
+/// Compiled for each level, for the types that benefit.
 #[inline(always)]
 fn run<T: Number, B: Body>(level: Level, body: B) -> B::Output {
     if const { matches!(T::DTYPE, DType::F32 | DType::I32 | DType::F16 | DType::BF16) } {
@@ -144,7 +144,7 @@ fn run<T: Number, B: Body>(level: Level, body: B) -> B::Output {
     }
 }
 
-/// True if `new` replaces `old`, which came before it.
+/// True if `new` replaces `old`, which is at an earlier index.
 #[inline(always)]
 fn beats<A: Accumulator, const MAX: bool>(new: A, old: A) -> bool {
     let better = if MAX { old.lt(new) } else { new.lt(old) };
@@ -185,19 +185,19 @@ impl<T: Number, const MAX: bool> Body for Lane<T, MAX> {
         // SAFETY: made by `lane`, whose run is valid.
         let value = |i: usize| unsafe { *from.wrapping_offset(i as isize * step) };
         let mut best = value(0).up();
-        // NaNs in imaginary parts have no order, so there everything is compared in turn.
+        // NaNs in imaginary parts have no order, so complex elements are all compared in turn.
         if n < 2 * ACCUMULATORS || T::DTYPE == DType::C64 {
             let mut index = 0;
             for i in 1..n {
                 let new = value(i).up();
-                // Selects: in a short lane a branch is guessed wrong too often.
+                // Use selects, because in a short lane branches are mispredicted too often.
                 let beats = beats::<T::Acc, MAX>(new, best);
                 best = std::hint::select_unpredictable(beats, new, best);
                 index = std::hint::select_unpredictable(beats, i, index);
             }
             return index as u32;
         }
-        // The block that has the extreme; within it, the element is looked for at the end.
+        // Find the block that contains the extreme. The element is located within it at the end.
         let mut room = [T::default(); BLOCK];
         let mut winner = 0;
         for start in (0..n).step_by(BLOCK) {
@@ -237,7 +237,7 @@ fn extreme<T: Number, const MAX: bool>(block: &[T]) -> T::Acc {
     let lowest = if MAX { T::Acc::LOWEST } else { T::Acc::HIGHEST };
     let better = |best, new| if beats::<T::Acc, MAX>(new, best) { new } else { best };
     if const { !T::DTYPE.is_float() } {
-        // Integer reductions are vectorised as they stand.
+        // The compiler vectorises integer reductions in this form.
         return block.iter().map(|v| v.up()).fold(lowest, better);
     }
     let mut best = [lowest; ACCUMULATORS];
@@ -276,7 +276,7 @@ impl<T: Number, const MAX: bool> Body for Rows<'_, T, MAX> {
     fn call<I: Isa>(self, _isa: I) {
         let count = self.found.len().min(WIDE);
         let [across, along] = self.steps;
-        // A row of values: where they lie, or picked up one by one.
+        // A row of values: read in place if they are adjacent, else gathered one by one.
         let row = |i: usize, room: &'_ mut [T; WIDE]| -> *const [T; WIDE] {
             let from = self.from.wrapping_offset(i as isize * along);
             if across == 1 && count == WIDE {

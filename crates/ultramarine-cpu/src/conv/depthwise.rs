@@ -1,7 +1,7 @@
-//! Each channel by itself: of a few channels at a time, lines of the input are copied with their padding, and blocks of
-//! adjacent pixels summed together, so that a weight is read once for all of them.
+//! Depthwise convolutions, a few channels at a time. Lines of the input are copied together with their padding, and
+//! blocks of adjacent pixels are summed together, so that each weight is read once for all pixels of a block.
 //!
-//! Like the zeros that other convolutions pack, padding is multiplied by weights along the last axis.
+//! Padding along the last axis is multiplied by weights, as the zeros that other convolutions pack are.
 
 // Small arrays of registers are walked by index, several at a time.
 #![allow(clippy::needless_range_loop)]
@@ -15,27 +15,28 @@ use crate::scratch::{Scratch, Slot};
 use core::marker::PhantomData;
 use core::ops::Range;
 
-/// Bytes of the sums of a pixel: as many channels are convolved at a time.
+/// Bytes of the sums of a pixel. They determine how many channels are convolved at a time.
 const LINE: usize = 64;
-/// Pixels that are summed together, at most: sums that wait for each other's ends leave a core idle.
+/// Largest number of pixels that are summed together. A smaller number would leave the core waiting for earlier sums.
 const MOST: usize = 8;
-/// As many where there are 32 registers and no more pixels are summed in vain.
+/// The number of pixels that is used if there are 32 registers and it wastes no sums.
 const WIDE: usize = 14;
-/// Pixels by which a line is fetched before it is copied.
+/// Number of pixels between the prefetch of a line and its copy.
 const SOON: isize = 16;
 /// Columns of a tile.
 const COLUMNS: usize = 64;
-/// Multiply-adds of a tile at most, and of a task at least.
+/// Multiply-adds: at most the first for a tile, and at least the second for a task.
 const WORK: [usize; 2] = [1 << 20, 1 << 18];
-/// Bytes of rows, of all channels, that stay in a core's cache while tile after tile takes some of the channels.
+/// Bytes of input rows, with all channels, that stay in a core's cache while successive tiles each process some of the
+/// channels.
 const BAND: usize = 1 << 19;
-/// Bytes of a tile's lines at most, where its pixels share them.
+/// Largest number of bytes of a tile's lines, if its pixels share them.
 const ROOM: usize = 1 << 20;
 
 /// Runs a depthwise convolution without input dilation.
 ///
 /// # Safety
-/// Its tensors are valid; the input's channels lie next to each other, and so do a filter's taps, in order.
+/// The tensors are valid. The input's channels are adjacent, and so are a filter's taps, in order.
 pub(super) unsafe fn run(conv: &Conv<'_>) {
     // SAFETY: passed on, with the dtype's type.
     unsafe {
@@ -76,9 +77,9 @@ unsafe fn sized<S: Storage, const N: usize>(conv: &Conv<'_>) {
     });
 }
 
-/// How the output is cut into tiles: rectangles of rows and columns, of some channels. Each has copies of the lines of the
-/// input that it meets, with all that lies between the pixels that it meets; where that is much, of these pixels alone, for
-/// each tap.
+/// The division of the output into tiles: rectangles of rows and columns, for some channels. Each tile has copies of
+/// the input lines that it reads, including everything between the pixels that it reads. If that is too much, the
+/// copies contain only these pixels, once for each tap.
 struct Shape {
     /// Images, slices of depth, rectangles along both axes, and groups of channels.
     counts: [usize; 5],
@@ -86,7 +87,7 @@ struct Shape {
     columns: usize,
     /// Copies for each slice of the kernel's depth.
     lines: usize,
-    /// Pixels that are summed together, if there are registers.
+    /// Pixels that are summed together if there are enough registers.
     pixels: usize,
     /// Lines of the input from one copy to the next.
     line_step: i64,
@@ -94,7 +95,7 @@ struct Shape {
     line_of: [usize; 2],
     /// Parts of a copy, and pixels of a part.
     parts: [usize; 2],
-    /// Pixels of the input from one of a part to the next.
+    /// Distance between neighbouring pixels of a part, in pixels of the input.
     step: i64,
     /// Pixels of a copy from a pixel of the output to the next, and from a tap to the next.
     pixel_of: [usize; 2],
@@ -157,12 +158,12 @@ impl Shape {
         self.counts.iter().product()
     }
 
-    /// Multiply-adds of a tile, of so many for each pixel.
+    /// Multiply-adds of a tile that needs `pixel` of them per pixel.
     fn work(&self, pixel: usize) -> usize {
         self.rows * self.columns * pixel
     }
 
-    /// The place of a tile; groups of channels are the innermost axis.
+    /// The position of a tile. Groups of channels are the innermost axis.
     fn tile(&self, mut i: usize) -> [usize; 5] {
         let mut place = [0; 5];
         for axis in (0..5).rev() {
@@ -176,7 +177,7 @@ impl Shape {
 /// The tiles of a convolution, `N` channels each.
 struct Tiles<'a, S: Storage, const N: usize> {
     conv: &'a Conv<'a>,
-    /// The taps of each group of channels; channels that are not there mean nothing.
+    /// The taps of each group of channels. Values for missing channels are unspecified.
     weights: *const [S::Acc; N],
     shape: Shape,
     storage: PhantomData<S>,
@@ -202,7 +203,7 @@ impl<S: Storage, const N: usize> Body for Task<'_, S, N> {
             // SAFETY: tiles are parts of the output, each of one task.
             unsafe {
                 match I::LEVEL {
-                    // As many sums as there are registers for.
+                    // Use as many sums as there are registers.
                     Level::Baseline => self.tiles.sum::<I, 2>(tile, &mut met),
                     Level::V3 => self.tiles.sum::<I, 4>(tile, &mut met),
                     _ if self.tiles.shape.pixels == WIDE => {
@@ -215,7 +216,7 @@ impl<S: Storage, const N: usize> Body for Task<'_, S, N> {
     }
 }
 
-/// A line of the kernel that meets the input: the copy of the input's line, and the weights.
+/// A line of the kernel that overlaps the input: the copy of the input's line, and the weights.
 type Met<T, const N: usize> = (*const [T; N], *const [T; N]);
 
 #[inline(always)]
@@ -267,7 +268,7 @@ impl<S: Storage, const N: usize> Tiles<'_, S, N> {
             met.clear();
             for kd in 0..depth {
                 let Some(z) = a.meets(od, kd) else { continue };
-                // Those that no row before needed.
+                // Copy only lines that no earlier row needed.
                 for line in first.max(copied)..end {
                     let y = top + line as i64 * shape.line_step;
                     if !(0..b.input).contains(&y) {
@@ -296,16 +297,17 @@ impl<S: Storage, const N: usize> Tiles<'_, S, N> {
                 let (pixel, channel) = (conv.y.strides[3], conv.y.strides[4]);
                 let at = (column + block) as isize * pixel + channels.start as isize * channel;
                 let to = output.wrapping_offset(at);
-                // SAFETY: the copies have all pixels that a block of the tile meets, of which it writes what it has.
+                // SAFETY: the copies contain all pixels that a block of the tile reads; the block writes only pixels of
+                // the tile.
                 unsafe { self.block::<I, P>(met, first, to, columns - block, channels.len()) };
             }
         }
     }
 
-    /// Copies channels of a part of the input's line that begins at pixel `first`, with zeros for pixels that are not there.
+    /// Copies channels of a part of the input line that begins at pixel `first`, with zeros for missing pixels.
     ///
     /// # Safety
-    /// The line is one of the input, the memory is of a part.
+    /// The line belongs to the input, and the memory holds a part.
     #[inline(always)]
     unsafe fn copy(
         &self,
@@ -335,7 +337,7 @@ impl<S: Storage, const N: usize> Tiles<'_, S, N> {
             }
             for i in begin..end {
                 let from = from.wrapping_byte_offset((i - begin) as isize * step);
-                // The next tile's channels, and pixels that come soon.
+                // Prefetch the next tile's channels, and pixels that are needed soon.
                 prefetch(from.wrapping_add(N).cast());
                 prefetch(from.wrapping_byte_offset(SOON * step).cast());
                 if channels.len() == N {
@@ -349,11 +351,12 @@ impl<S: Storage, const N: usize> Tiles<'_, S, N> {
         }
     }
 
-    /// Sums `P` pixels and writes the first `pixels` and `channels`, if there are as many. The first one is `first` pixels
-    /// behind the beginning of each copy.
+    /// Sums `P` pixels, and writes the first `pixels` pixels and `channels` channels. The first pixel is `first` pixels
+    /// after the start of each copy.
     ///
     /// # Safety
-    /// The copies have these pixels, and the pixels of the taps behind them; `to` is the first one's place in the output.
+    /// The copies have these pixels, and the following pixels that the taps read; `to` is the first pixel's address in
+    /// the output.
     #[inline(always)]
     unsafe fn block<I: Isa, const P: usize>(
         &self,
@@ -385,7 +388,7 @@ impl<S: Storage, const N: usize> Tiles<'_, S, N> {
         for p in 0..P {
             if p < pixels {
                 let to = to.wrapping_offset(p as isize * pitch);
-                // The next tile's channels.
+                // Prefetch the next tile's channels.
                 prefetch(to.wrapping_add(size_of::<[S; N]>()));
                 // SAFETY: by this function's contract.
                 unsafe { self.store(&sums[p], to, channels) };

@@ -1,4 +1,5 @@
-//! The gradient by the weight where each channel is by itself: for each tap a sum over pixels, side by side for many channels.
+//! The gradient of a depthwise convolution with respect to the weight: for each tap a sum over pixels, vectorised over
+//! channels.
 
 use super::{Conv, Tensor, for_storage};
 use crate::level::{Body, Isa, at};
@@ -9,16 +10,16 @@ use crate::scratch::{Scratch, Slot};
 use core::marker::PhantomData;
 use core::ops::Range;
 
-/// Shares of the output's lines, whose sums are added at the end.
+/// Number of shares into which the output's lines are divided. The sums of the shares are added at the end.
 const SHARES: usize = 32;
-/// Multiply-adds of a share, at least.
+/// Smallest number of multiply-adds of a share.
 const SHARE: usize = 1 << 16;
 
-/// Computes the gradient by the weight of a depthwise convolution without input dilation: `conv` has the cotangent as its
-/// output.
+/// Computes the gradient of a depthwise convolution without input dilation with respect to the weight. `conv` has the
+/// cotangent as its output.
 ///
 /// # Safety
-/// Its tensors are valid, and the channels of the input and of the cotangent lie next to each other; the weight is written.
+/// The tensors are valid, the channels of the input and of the cotangent are adjacent, and the weight may be written.
 pub(super) unsafe fn run(conv: &Conv<'_>) {
     // SAFETY: passed on, with the dtype's type.
     unsafe { for_storage!(conv.dtype, S => typed::<S>(conv)) }
@@ -60,7 +61,8 @@ struct Lines<'a, S: Storage> {
     storage: PhantomData<S>,
 }
 
-/// Pixels of a line that a tap meets: addresses of the input's and the cotangent's first, and their number.
+/// Pixels of a line that a tap uses: the addresses of the first pixel in the input and in the cotangent, and their
+/// number.
 #[derive(Clone, Copy)]
 struct Met {
     x: *const u8,
@@ -101,7 +103,7 @@ impl<S: Storage> Body for Lines<'_, S> {
     }
 }
 
-/// The pixels of a line of the output that meet a tap inside of the input.
+/// The pixels of an output line for which a tap is inside the input.
 #[inline(always)]
 fn meets(conv: &Conv<'_>, [n, od, oh]: [usize; 3], tap: usize) -> Option<Met> {
     let [d, h, w] = conv.axes;

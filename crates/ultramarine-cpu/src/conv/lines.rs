@@ -1,8 +1,8 @@
-//! Products that read lines of the input where they are, for kernels of several taps.
+//! Products that read lines of the input in place, for kernels of several taps.
 //!
-//! A task copies the lines that its outputs see, with zeros where windows reach outside. In the copy the windows of
-//! neighbouring pixels are rows that overlap: a matrix whose rows are a stride apart, which micro-kernels take as it
-//! lies. Nothing is packed but the weights.
+//! A task copies the lines that its outputs read, with zeros where windows reach outside. In the copy, the windows of
+//! neighbouring pixels are overlapping rows. They form a matrix whose rows are a stride apart, which micro-kernels can
+//! read directly. Only the weights are packed.
 
 use super::Conv;
 use crate::matmul::block::TASKS;
@@ -11,42 +11,43 @@ use crate::matmul::pack::Panel;
 use crate::scratch::{Scratch, Slot};
 use core::ops::Range;
 
-/// Bytes of a task's lines, about.
+/// Approximate number of bytes of a task's lines.
 const BYTES: usize = 256 << 10;
 /// Bytes of a line, at most.
 const LINE: usize = 64 << 10;
-/// Pixels of a line of outputs, at least: they are the rows of a product, or the length of its sums.
+/// Smallest number of pixels of an output line. They are the rows of a product, or the length of its sums.
 const PIXELS: usize = 12;
 
-/// How a convolution is cut into lines; follows from its shape and the level.
+/// The division of a convolution into lines. It depends only on the shape and the level.
 #[derive(Clone, Copy)]
 pub(super) struct Lines<'a> {
     conv: &'a Conv<'a>,
-    /// Lines of outputs of a block, which are neighbours along the second axis.
+    /// Output lines of a block. They are neighbours along the second axis.
     lines: usize,
-    /// Pixels of a line in the copy, and from one to the next: the zeros at the end of a line are those before the next one.
+    /// Pixels of a line in the copy, which is also the distance between lines: the zeros at the end of a line precede
+    /// the next line.
     wide: usize,
     pitch: usize,
-    /// Lines that the taps of one place along the first axis see.
+    /// Lines read by all taps with the same position along the first axis.
     span: usize,
-    /// Taps along the last axis that lie next to each other in the copy.
+    /// Taps along the last axis that are adjacent in the copy.
     joined: usize,
 }
 
-/// Lines of outputs: image, first and second place, and their number.
+/// Output lines: image, position along the first and second axis, and their number.
 pub(super) struct Block {
     at: [usize; 3],
     lines: usize,
 }
 
-/// The copy of a group's lines for a block, and memory behind it.
+/// The copy of a group's lines for a block, followed by additional memory.
 struct Copy {
     memory: Scratch,
     behind: *mut u8,
 }
 
 impl<'a> Lines<'a> {
-    /// `None` if the convolution is none for this.
+    /// `None` if this method does not suit the convolution.
     pub fn of(conv: &'a Conv<'a>) -> Option<Lines<'a>> {
         let [d, h, w] = &conv.axes;
         let dense = conv.axes.iter().all(|a| a.spread == 1);
@@ -97,10 +98,10 @@ impl<'a> Lines<'a> {
         Block { at: [i / d, i % d, first], lines: self.lines.min(h - first) }
     }
 
-    /// Copies the lines that a block sees of a group's channels, into memory with so many bytes behind them.
+    /// Copies the lines of a group's channels that a block reads, into memory with `behind` additional bytes.
     ///
     /// # Safety
-    /// The input is valid, and its channels lie next to each other.
+    /// The input is valid, and its channels are adjacent.
     unsafe fn copy(&self, group: usize, block: &Block, behind: usize) -> Copy {
         let conv = self.conv;
         let [d, h, w] = &conv.axes;
@@ -152,7 +153,7 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// Where the first pixel of line `line` of a block meets a tap.
+    /// Address of the element that the first pixel of line `line` of a block reads with a tap.
     fn meets(&self, copy: &Copy, line: usize, [d, h, w]: [usize; 3]) -> *mut u8 {
         let [_, y, x] = &self.conv.axes;
         let row = d * self.span + line * y.stride as usize + h * y.dilation as usize;
@@ -160,7 +161,7 @@ impl<'a> Lines<'a> {
         copy.memory.get().wrapping_add(pixel * self.conv.channels * self.conv.ops.acc)
     }
 
-    /// The runs of taps that lie next to each other: the place of the first, its number, and how many channels they are.
+    /// Runs of adjacent taps: the position of the first tap, its number, and the number of channels of the run.
     fn runs(&self) -> impl Iterator<Item = ([usize; 3], usize, usize)> + '_ {
         let [d, h, w] = self.conv.axes.map(|a| a.kernel as usize);
         let firsts = (0..d * h * w).step_by(self.joined);
@@ -168,22 +169,22 @@ impl<'a> Lines<'a> {
         firsts.map(move |tap| ([tap / (h * w), tap / w % h, tap % w], tap, channels))
     }
 
-    /// Numbers from one pixel's window to the next one's.
+    /// Distance in numbers between the windows of neighbouring pixels.
     fn step(&self) -> isize {
         self.conv.axes[2].stride as isize * self.conv.channels as isize
     }
 
-    /// Parts of nearly equal height, of at most the kernels'.
+    /// Parts of nearly equal height that do not exceed the kernels' height.
     fn tiles(&self, rows: usize) -> impl Iterator<Item = core::ops::Range<usize>> + use<> {
         let n = rows.div_ceil(self.conv.ops.mr);
         (0..n).map(move |i| i * rows / n..(i + 1) * rows / n)
     }
 
-    /// Computes a block of the outputs of a group from its packed weights, all filters.
+    /// Computes a block of the outputs of a group, for all filters, from its packed weights.
     ///
     /// # Safety
-    /// The tensors are valid, the channels of the input and the filters of the output lie next to each other. Tasks
-    /// that run at a time have other blocks or groups.
+    /// The tensors are valid, and the channels of the input and the filters of the output are adjacent. Concurrent
+    /// tasks have different blocks or groups.
     pub unsafe fn outputs(&self, group: usize, block: &Block, weights: *const u8) {
         let (conv, ops) = (self.conv, self.conv.ops);
         let (acc, s) = (ops.acc as isize, conv.y.strides);
@@ -227,7 +228,7 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// Lines of outputs whose windows have a tap's first two places in the input.
+    /// Output lines whose windows have a tap inside the input, according to the tap's first two positions.
     fn meeting(&self, block: &Block, [tap_d, tap_h, _]: [usize; 3]) -> Range<usize> {
         let [d, h, _] = &self.conv.axes;
         let z = block.at[1] as i64 * d.stride - d.low + tap_d as i64 * d.dilation;
@@ -242,8 +243,8 @@ impl<'a> Lines<'a> {
         from..to
     }
 
-    /// Packs the cotangents of a block: for each tile of filters its lines, with zeros between them, so that neighbouring lines
-    /// can be one sum.
+    /// Packs the cotangents of a block: for each tile of filters its lines, with zeros between them, so that one sum
+    /// can cover neighbouring lines.
     ///
     /// # Safety
     /// As [`Lines::outputs`]; `to` has room for all.
@@ -278,8 +279,8 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// True if the windows of neighbouring lines are as far apart as those of so many neighbouring pixels, so that a sum can go
-    /// over several lines.
+    /// True if the windows of neighbouring lines are a whole number of pixels apart, so that one sum can cover several
+    /// lines.
     fn joins(&self) -> bool {
         self.conv.axes[1].stride == 1 && self.conv.axes[2].stride == 1
     }
@@ -294,8 +295,8 @@ impl<'a> Lines<'a> {
         self.conv.filters * block.lines * self.steps() * self.conv.ops.acc
     }
 
-    /// Adds the gradients by a group's weights that a block's outputs give to sums, a row of taps and channels for each
-    /// filter.
+    /// Adds a block's contribution to the gradients of a group's weights. The sums have a row of taps and channels for
+    /// each filter.
     ///
     /// # Safety
     /// As [`Lines::outputs`]; the sums are the caller's own.
@@ -342,7 +343,7 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// True if the rows of sums of the weights are whole vectors, past whose end kernels do not read the copy.
+    /// True if the rows of sums of the weights are whole vectors; kernels then do not read beyond the end of the copy.
     pub fn has_whole_vectors(&self) -> bool {
         (self.joined * self.conv.channels).is_multiple_of(self.conv.ops.lanes)
     }

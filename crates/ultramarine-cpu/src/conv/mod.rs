@@ -1,17 +1,16 @@
-//! CONVOLVE and its gradients: cross-correlations over three spatial axes, of any strides.
+//! CONVOLVE and its gradients: cross-correlations over three spatial axes, with any strides.
 //!
-//! The gradient by the input is a convolution of the cotangent, whose input dilation is the strides, with the reversed
-//! kernel (Dumoulin and Visin, A guide to convolution arithmetic for deep learning, 2016). That by the weight is
-//! a product for each tap (`weight`).
+//! The gradient with respect to the input is a convolution of the cotangent with the reversed kernel; the strides
+//! become its input dilation (Dumoulin and Visin, A guide to convolution arithmetic for deep learning, 2016). The
+//! gradient with respect to the weight is a product for each tap (`weight`).
 //!
-//! An input dilation of s means that only every s-th element of what windows see is not
-//! zero. Outputs are sorted by which taps of the kernel meet elements: each class is
-//! a convolution without input dilation (`phases`). What is left then is a product of matrices:
-//! a row for each output pixel, which is never written out but packed from the input
-//! (`product`, `windows`), or, where each channel is by itself, a loop over channels (`depthwise`).
+//! With an input dilation of s, only every s-th element that windows read is not zero. Outputs are sorted into classes
+//! by the taps of the kernel that meet elements. Each class is a convolution without input dilation (`phases`). Such a
+//! convolution is a product of matrices with a row for each output pixel. The left matrix is never stored, but packed
+//! from the input (`product`, `windows`). Depthwise convolutions are loops over channels (`depthwise`).
 //!
-//! How work is cut depends on shapes and the level only, and every element of the
-//! output is summed in the order of the kernel's taps and channels.
+//! The division of work depends only on shapes and the level, and every element of the output is summed in the order of
+//! the kernel's taps and channels.
 
 mod depthwise;
 mod depthwise_weight;
@@ -57,7 +56,7 @@ pub fn prepare(
     if attrs.flip > 1 || !matches!(a.dtype, DType::F16 | DType::BF16 | DType::F32 | DType::F64) {
         return Err(Refusal::Unsupported);
     }
-    // The level is the context's; here it only matters whether there are kernels.
+    // The context has the level to use; this only checks that there are kernels.
     ops(a.dtype, level).ok_or(Refusal::Unsupported)?;
     Ok(Box::new(Convolve {
         role,
@@ -94,7 +93,7 @@ use for_storage;
 /// Channels of a tap that are copied at once.
 const TURNED: usize = 64;
 
-/// The tensor that is computed.
+/// The tensor to be computed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Role {
     Input,
@@ -105,7 +104,7 @@ enum Role {
 struct Convolve {
     role: Role,
     flip: bool,
-    /// The functions for each level that is available.
+    /// The functions for each available level.
     ops: Vec<Ops>,
 }
 
@@ -123,7 +122,7 @@ struct Axis {
 }
 
 impl Axis {
-    /// The element of the input that an output meets with a tap, if it meets one.
+    /// The element of the input that an output meets with a tap, if any.
     #[inline(always)]
     fn meets(&self, output: usize, tap: usize) -> Option<usize> {
         let at = output as i64 * self.stride - self.low + tap as i64 * self.dilation;
@@ -131,7 +130,7 @@ impl Axis {
         met.then_some((at / self.spread) as usize)
     }
 
-    /// The outputs that meet an element with a tap, where nothing lies between the elements.
+    /// The outputs that meet an element with a tap, for an axis without input dilation.
     #[inline(always)]
     fn outputs(&self, tap: usize) -> Range<usize> {
         let shift = self.low - tap as i64 * self.dilation;
@@ -149,7 +148,7 @@ struct Tensor {
 }
 
 impl Tensor {
-    /// The address of an element, of which trailing axes may be left out.
+    /// The address of an element. Trailing axes may be omitted.
     fn at(&self, index: &[usize]) -> *mut u8 {
         let steps = index.iter().zip(self.strides).map(|(i, s)| *i as isize * s);
         self.data.wrapping_offset(steps.sum())
@@ -185,7 +184,7 @@ impl Conv<'_> {
         self.batch * self.axes.iter().map(|a| a.output as usize).product::<usize>()
     }
 
-    /// Runs `n` tasks, of `work` multiply-adds together, on all threads if that is worth it.
+    /// Runs `n` tasks with a total of `work` multiply-adds, on all threads if that is worth it.
     fn run(&self, work: usize, n: usize, task: impl Fn(usize) + Sync) {
         if work < GRAIN / 4 {
             (0..n).for_each(task);
@@ -194,7 +193,7 @@ impl Conv<'_> {
         }
     }
 
-    /// Returns true if each channel is by itself.
+    /// Returns true for a depthwise convolution.
     fn is_depthwise(&self) -> bool {
         self.channels == 1 && self.filters == 1 && self.groups > 1
     }
@@ -210,7 +209,7 @@ impl Conv<'_> {
         [tap / (h * w), tap / w % h, tap % w]
     }
 
-    /// The bytes from one pixel to the next, where that is the same for all.
+    /// The distance in bytes between consecutive pixels, if it is the same for all.
     fn pitch(&self, t: &Tensor, sizes: [usize; 4]) -> Option<isize> {
         let mut pitch = None;
         let mut expected = 0;
@@ -243,7 +242,7 @@ fn tensor(v: &View<'_>) -> Tensor {
     Tensor { data: v.data, strides }
 }
 
-/// A row-major copy of a tensor of this shape, in memory that lives as long as the second.
+/// A row-major copy of a tensor of this shape. Its memory lives as long as the second result.
 ///
 /// # Safety
 /// The tensor is valid.
@@ -346,7 +345,7 @@ impl Kernel for Convolve {
             // SAFETY: see above.
             (conv.y, memory[2]) =
                 unsafe { adjacent(&conv, &conv.y, sizes, conv.groups * conv.filters) };
-            // SAFETY: see above; channels and filters lie next to each other now.
+            // SAFETY: see above; channels and filters are adjacent now.
             unsafe {
                 match conv.is_depthwise() && conv.axes.iter().all(|a| a.spread == 1) {
                     true => depthwise_weight::run(&conv),
@@ -369,7 +368,7 @@ fn reverse(t: &mut Tensor, axis: usize, n: i64) {
     *stride = -*stride;
 }
 
-/// An input or output whose channels lie next to each other, with the memory of its copy if there is one.
+/// An input or output with adjacent channels, and the memory of its copy if there is one.
 ///
 /// # Safety
 /// The tensor is valid.
@@ -390,7 +389,8 @@ unsafe fn adjacent(
     (Tensor { data: tensor.data, strides: [n, d, h, w, size] }, None)
 }
 
-/// The gradient by the input as a convolution of the cotangent, and the memory of its weight.
+/// The gradient with respect to the input, as a convolution of the cotangent, and the memory of that convolution's
+/// weight.
 ///
 /// # Safety
 /// The tensors are valid.
@@ -405,7 +405,7 @@ unsafe fn backwards<'a>(conv: &Conv<'a>) -> (Conv<'a>, Option<Scratch>) {
         dilation: a.dilation,
         spread: a.stride,
     });
-    // Filters and channels change places within each group, and the kernel is reversed.
+    // Swap filters and channels within each group, and reverse the kernel.
     let mut w = conv.w;
     for (i, axis) in axes.iter().enumerate() {
         reverse(&mut w, 1 + i, axis.kernel);
@@ -438,12 +438,12 @@ unsafe fn backwards<'a>(conv: &Conv<'a>) -> (Conv<'a>, Option<Scratch>) {
     (back, Some(memory))
 }
 
-/// Copies a weight so that filters and channels change places within each group.
+/// Copies a weight with filters and channels swapped within each group.
 ///
 /// # Safety
 /// Both tensors are valid; `to` is row-major.
 unsafe fn turn(conv: &Conv<'_>, from: &Tensor, to: &Tensor) {
-    // In one that threads may share.
+    // Wrapped in a type that threads may share.
     let both = &Conv { w: *from, y: *to, ..*conv };
     let (channels, filters, size) = (conv.channels, conv.filters, conv.dtype.size());
     let blocks = channels.div_ceil(TURNED);
@@ -479,7 +479,7 @@ unsafe fn dense(conv: &Conv<'_>) {
     let size = conv.dtype.size() as isize;
     let [d, h, w] = conv.axes.map(|a| a.kernel as usize);
     let mut conv = *conv;
-    // The weights of a filter have to lie as the kernel's taps and channels are counted.
+    // A filter's weights have to be in the order of the kernel's taps and channels.
     let mut expected = size;
     let mut straight = true;
     for (i, n) in [d, h, w, conv.channels].into_iter().enumerate().rev() {
@@ -508,7 +508,7 @@ unsafe fn dense(conv: &Conv<'_>) {
     }
 }
 
-/// The same convolution by groups of channels, each of which is one element of the input and the weight.
+/// The same convolution, in which a group of channels counts as one element of the input and the weight.
 fn grouped<'a>(conv: &Conv<'a>, ops: &'a Ops) -> Conv<'a> {
     let size = DType::U32.size() as isize;
     let elements = |t: &Tensor| {
@@ -519,8 +519,8 @@ fn grouped<'a>(conv: &Conv<'a>, ops: &'a Ops) -> Conv<'a> {
     Conv { ops, dtype: DType::U32, channels: conv.channels / ops.group, x, w, ..*conv }
 }
 
-/// Runs what is a product of two matrices as it stands: a kernel of one tap that meets
-/// each pixel of the input once. False if it is not.
+/// Runs a convolution that is a single product of two matrices: its kernel has one tap, which meets each pixel of the
+/// input once. Returns false for other convolutions.
 ///
 /// # Safety
 /// As [`dense`].

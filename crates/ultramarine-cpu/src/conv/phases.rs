@@ -1,4 +1,4 @@
-//! Input dilation: outputs in classes, each a convolution without it.
+//! Input dilation: the outputs are divided into classes, each a convolution without input dilation.
 
 use super::{Axis, Conv, dense};
 
@@ -16,17 +16,17 @@ fn gcd(a: i64, b: i64) -> i64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// The classes of an axis; those that meet no tap have a kernel of size 0.
+/// The classes of an axis. Classes that meet no tap have a kernel of size 0.
 fn of(axis: &Axis) -> Vec<Phase> {
     let s = axis.spread;
     if s == 1 || axis.input == 1 {
-        // Nothing lies between the elements.
+        // Without input dilation there is a single class.
         let axis = Axis { spread: 1, ..*axis };
         return vec![Phase { axis, outputs: [0, 1], taps: [0, 1] }];
     }
     let (step, hop) = (s / gcd(axis.stride, s), s / gcd(axis.dilation, s));
     let class = |first: i64| {
-        // Where the first output of the class meets the first tap.
+        // Position of the first output of the class at the first tap.
         let at = first * axis.stride - axis.low;
         let tap = (0..hop.min(axis.kernel)).find(|k| (at + k * axis.dilation).rem_euclid(s) == 0);
         let kernel = tap.map_or(0, |k| (axis.kernel - k + hop - 1) / hop);
@@ -80,7 +80,7 @@ pub(super) unsafe fn run(conv: &Conv<'_>) {
     }
 }
 
-/// Writes zeros: outputs that meet no tap.
+/// Writes zeros to outputs that meet no tap.
 ///
 /// # Safety
 /// The output is valid.

@@ -1,4 +1,4 @@
-//! The convolution as a product of matrices, whose left one is packed from the input.
+//! The convolution as a product of matrices. The left matrix is packed from the input.
 
 use super::Conv;
 use super::lines::Lines;
@@ -15,7 +15,7 @@ const ROWS: usize = 168;
 /// Columns (filters) of a task, at most; and at least, where there are that many.
 const COLS: [usize; 2] = [256, 64];
 
-/// The blocks of a group's product; all of it follows from the shape.
+/// The blocks of a group's product. They depend only on the shape.
 struct Cut {
     /// Pixels.
     m: usize,
@@ -70,14 +70,13 @@ impl Cut {
 /// Runs a convolution without input dilation.
 ///
 /// # Safety
-/// Its tensors are valid; the input's channels lie next to each other, and so do the
-/// weights of a filter, row-major.
+/// The tensors are valid. The input's channels are adjacent, and a filter's weights are row-major.
 pub(super) unsafe fn run(conv: &Conv<'_>) {
     let adjacent = conv.y.strides[4] == conv.ops.storage as isize || conv.filters == 1;
     let lines = if adjacent { Lines::of(conv) } else { None };
     let mut cut = Cut::new(conv);
     if lines.is_some() {
-        // The weights in one piece.
+        // Pack the weights in one piece.
         (cut.kc, cut.col_blocks) = (cut.k, 1);
         cut.block_cols = conv.filters.next_multiple_of(2 * conv.ops.lanes);
     }
@@ -154,8 +153,8 @@ unsafe fn block(
     let rows = row_of(panels.end) - first;
     let filter = (group * conv.filters + cols.start) as isize;
     let y = conv.y.data.wrapping_offset(filter * conv.y.strides[4]);
-    // Kernels write to the output itself if its filters lie next to each other, and its
-    // pixels equally far apart.
+    // Kernels write directly to the output if its filters are adjacent, and its pixels are at equal
+    // distances.
     let plain = ops.direct_c && (conv.y.strides[4] == ops.storage as isize || conv.filters == 1);
     let pitch = conv.output_pitch().filter(|_| plain);
     let width = cols.len().next_multiple_of(ops.lanes);

@@ -1,7 +1,8 @@
-//! The gradient by the weight: for each tap a product of matrices, whose sums go over the output's pixels.
+//! The gradient with respect to the weight: for each tap a product of matrices, whose sums run over the output's
+//! pixels.
 //!
-//! Rows are filters and columns channels. Both operands are packed from where they are, a few hundred pixels at a time: the
-//! cotangent once for all taps, the input for each tap, with zeros for pixels whose tap lies outside.
+//! Rows are filters and columns channels. Both operands are packed from their tensors, a few hundred pixels at a time:
+//! the cotangent once for all taps, the input for each tap. Pixels whose tap is outside the input become zeros.
 
 use super::lines::Lines;
 use super::{Axis, Conv, Tensor};
@@ -14,24 +15,25 @@ use core::ops::Range;
 
 /// Pixels that are packed at once.
 const PIXELS: usize = 256;
-/// Filters and channels of a task, at most.
+/// Largest number of filters and channels of a task.
 const FILTERS: usize = 168;
 const CHANNELS: usize = 512;
-/// Numbers of a task's sums, at most, unless one tap has more.
+/// Largest number of sums of a task, unless a single tap has more.
 const SUMS: usize = 96 << 10;
-/// Shares of the pixels whose sums are added at the end, where lines are read in place: more cost more than they balance.
+/// Number of shares of the pixels if lines are read in place. Their sums are added at the end; more shares would cost
+/// more than they balance.
 const LINE_SHARES: usize = TASKS / 2;
-/// Numbers of the sums that each line is added to, at most: more fall out of the cache from line to line.
+/// Largest number of sums to which each line is added. More would be evicted from the cache between lines.
 const LINE_SUMS: usize = 128 << 10;
 /// Pixels of a share, at least.
 const SHARE: usize = 1024;
 
-/// The tasks; all of it follows from the shape.
+/// The tasks. They depend only on the shape.
 struct Cut {
     filters: usize,
     channels: usize,
     taps: usize,
-    /// Blocks of filters, channels and taps, and shares of the pixels.
+    /// Numbers of blocks of filters, channels and taps, and of shares of the pixels.
     counts: [usize; 4],
 }
 
@@ -74,7 +76,7 @@ struct Run {
     len: usize,
 }
 
-/// The lines of a stretch of pixels.
+/// The lines of a range of pixels.
 fn runs(conv: &Conv<'_>, pixels: Range<usize>, into: &mut Vec<Run>) {
     let [d, h, w] = conv.axes.map(|a| a.output as usize);
     into.clear();
@@ -87,10 +89,10 @@ fn runs(conv: &Conv<'_>, pixels: Range<usize>, into: &mut Vec<Run>) {
     }
 }
 
-/// Computes the gradient by the weight: `conv` has the cotangent as its output.
+/// Computes the gradient with respect to the weight. `conv` has the cotangent as its output.
 ///
 /// # Safety
-/// Its tensors are valid, and the channels of the input and of the cotangent lie next to each other; the weight is written.
+/// The tensors are valid, the channels of the input and of the cotangent are adjacent, and the weight may be written.
 pub(super) unsafe fn run(conv: &Conv<'_>) {
     // SAFETY: passed on.
     let joined = unsafe { joined(conv) };
@@ -142,11 +144,12 @@ pub(super) unsafe fn run(conv: &Conv<'_>) {
     conv.run(sums * shares, groups * cut.filters, finish);
 }
 
-/// Few channels, such as the three of an image, with those of the next taps along the last axis: together they fill vectors.
-/// The same gradient as that of a kernel of one tap along this axis, over a copy of the input with zeros around its lines.
+/// If there are few channels, such as the three of an image, joins them with those of the next taps along the last
+/// axis, so that together they fill vectors. The result is the gradient of a kernel with one tap along this axis, over
+/// a copy of the input with zeros around its lines.
 ///
 /// # Safety
-/// The input is valid, and its channels lie next to each other.
+/// The input is valid, and its channels are adjacent.
 unsafe fn joined<'a>(conv: &Conv<'a>) -> Option<(Conv<'a>, Scratch)> {
     let (channels, size) = (conv.channels, conv.dtype.size());
     let [d, h, w] = conv.axes;
@@ -234,7 +237,7 @@ unsafe fn store(conv: &Conv<'_>, cut: &Cut, filter: usize, sums: *mut u8) {
     }
 }
 
-/// The way in which runs of pixels are packed.
+/// The functions by which runs of pixels are packed.
 #[derive(Clone, Copy)]
 struct Packing {
     pack: PackFn,
@@ -243,7 +246,7 @@ struct Packing {
 }
 
 impl Packing {
-    /// As they are, to be packed in groups of pixels.
+    /// Copies pixels unchanged, to be packed in groups later.
     const COPIES: Packing = Packing { pack: copy_pixels::<u16>, number: size_of::<u16>() };
 
     fn of(conv: &Conv<'_>, pack: PackFn) -> Packing {
@@ -254,7 +257,7 @@ impl Packing {
     }
 }
 
-/// Copies elements across a panel that lie next to each other.
+/// Copies elements that are adjacent across a panel.
 ///
 /// # Safety
 /// As [`PackFn`]; there is one panel, of elements `T`.
@@ -282,7 +285,7 @@ unsafe fn block(
     [filters, channels, taps, pixels]: [Range<usize>; 4],
     sums: *mut u8,
 ) {
-    // By groups of pixels, where the processor multiplies those.
+    // Use groups of pixels if the processor multiplies groups.
     let (ops, grouped) = (conv.ops.groups.unwrap_or(conv.ops), conv.ops.groups.is_some());
     let (acc, size) = (ops.acc, conv.dtype.size());
     let packing = [ops.pack_a, ops.pack_b].map(|pack| Packing::of(conv, pack));
@@ -299,7 +302,7 @@ unsafe fn block(
     let scratch = Scratch::new(Slot::Task, a_bytes + b_bytes + copied_bytes);
     let (a, b) = (scratch.get(), scratch.get().wrapping_add(a_bytes));
     let copied = b.wrapping_add(b_bytes);
-    // Pixels that were copied, `width` elements of each, to be packed in groups.
+    // Packs copied pixels, `width` elements of each, in groups.
     let copies = |width: usize, k: usize, dst: *mut u8| {
         let along = (width * size) as isize;
         Panel { src: copied, across: size as isize, along, width, ld: width, unit: width, k, dst }
@@ -402,7 +405,8 @@ unsafe fn pack_cotangent(
     }
 }
 
-/// Packs `width` channels of the input (padded to the second), from a byte offset on, where some pixels' windows have a tap.
+/// Packs `width` channels of the input (padded to the second number), from a byte offset on, for pixels whose windows
+/// contain a tap.
 ///
 /// # Safety
 /// The input is valid; `dst` has room for as many numbers.
@@ -454,7 +458,7 @@ unsafe fn pack_input(
         let mut o = run.first;
         while o < end {
             let from = meets(2, o);
-            // Neighbours that lie inside, or outside, as this one does.
+            // Count the neighbours that are inside, or outside, as this one is.
             let alike =
                 |i: &usize| conv.axes[2].spread == 1 && meets(2, *i).is_some() == from.is_some();
             let len = 1 + (o + 1..end).take_while(alike).count();

@@ -1,23 +1,22 @@
-//! The matrix whose rows are the windows of the output's pixels, packed from the input.
+//! The matrix whose rows are the windows of the output's pixels. It is packed from the input.
 
 use super::Conv;
 use crate::matmul::pack::Lines;
 
 /// Most rows of a micro-kernel, at any level.
 pub(super) const MOST_ROWS: usize = 32;
-/// Taps along the last axis are packed as one run of at most this many elements, if they lie
-/// next to each other, ...
+/// Taps along the last axis are packed as one run of at most this many elements, if they are adjacent, ...
 const RUN: usize = 4096;
-/// ... or if a tap has fewer channels than this; then they are gathered first.
+/// ... or if a tap has fewer channels than this; such taps are gathered first.
 const FEW_CHANNELS: usize = 16;
 
-/// The windows of a convolution; the same for all groups and tasks.
+/// The windows of a convolution; they are the same for all groups and tasks.
 #[derive(Clone, Copy)]
 pub(super) struct Windows<'a> {
     conv: &'a Conv<'a>,
     /// Taps along the last axis that are packed at once.
     taps: usize,
-    /// Such taps lie next to each other, each the channels of the next pixel.
+    /// Set if such taps are adjacent: each is the channels of the next pixel.
     joined: bool,
 }
 
@@ -72,8 +71,8 @@ impl<'a> Windows<'a> {
         Origins { count, at }
     }
 
-    /// Packs elements `from..to` of the windows to `dst`. `scratch` is memory as [`Windows::scratch_bytes`]
-    /// says, whose first run is zeros.
+    /// Packs elements `from..to` of the windows to `dst`. `scratch` has [`Windows::scratch_bytes`] bytes; its first run
+    /// is zeros.
     ///
     /// # Safety
     /// The input is valid; `dst` has room for as many numbers times the number of origins.
@@ -112,8 +111,8 @@ impl<'a> Windows<'a> {
         }
     }
 
-    /// Where the elements of `taps` taps from `tap` on lie for one window: in the input, or
-    /// else gathered to `own`. `zeros` are as many zeros.
+    /// Address of the elements of `taps` taps from `tap` on for one window: in the input, or in `own` if they had to be
+    /// gathered. `zeros` points to as many zeros.
     ///
     /// # Safety
     /// The input is valid; `own` has room for a run.

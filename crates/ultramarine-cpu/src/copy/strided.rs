@@ -1,5 +1,5 @@
-//! Moving rectangles of elements between strided memory and tiles, by element
-//! size: loads gather into a dense tile, stores scatter from one.
+//! Moves rectangles of elements between strided memory and tiles, by element size: loads gather into a dense tile,
+//! stores scatter from one.
 
 use super::transpose;
 use crate::level::{self, Body, Isa, Level};
@@ -19,7 +19,7 @@ pub struct Rect {
 }
 
 impl Rect {
-    /// Row-major without gaps.
+    /// A row-major rectangle without gaps.
     #[inline]
     pub fn dense(data: *mut u8, columns: usize, size: usize) -> Self {
         Rect { data, rows: (columns * size) as isize, columns: size as isize }
@@ -37,8 +37,8 @@ pub unsafe fn copy(level: Level, to: Rect, from: Rect, rows: usize, columns: usi
     unsafe { copy_or_stream(level, to, from, rows, columns, size, false) }
 }
 
-/// [`copy`], and if `past` with stores that go past the caches where that is easy
-/// (whole lines). Then call [`fence`] before another thread may read them.
+/// As [`copy`]. If `past` is set, it uses stores that bypass the caches where that is easy (whole lines). Then call
+/// [`fence`] before another thread may read them.
 ///
 /// # Safety
 /// As [`copy`].
@@ -93,8 +93,8 @@ unsafe fn copy_sized<T: transpose::Element>(
         && columns >= transpose::LEAST
         && ((dense_to && from.rows == size) || (dense_from && to.rows == size))
     {
-        // A transposed store is a transposed load of the transposed rectangles.
-        // SAFETY: passed on from the caller; rows and columns change places in all.
+        // A transposed store is a transposed load of the transposed rectangles. SAFETY: passed on from the caller; rows
+        // and columns are swapped in all arguments.
         unsafe {
             if dense_to {
                 transpose::copy::<T>(level, to, from, rows, columns, past)
@@ -103,7 +103,7 @@ unsafe fn copy_sized<T: transpose::Element>(
             }
         }
     } else {
-        // The longer side goes innermost.
+        // Make the longer side the inner loop.
         let (mut to, mut from, mut rows, mut columns) = (to, from, rows, columns);
         if columns < 8 && rows > columns {
             (to, from, rows, columns) = (transposed(to), transposed(from), columns, rows);
@@ -130,8 +130,8 @@ impl<T: Copy> Body for General<T> {
         for r in 0..self.rows as isize {
             let target = to.data.wrapping_offset(r * to.rows) as *mut T;
             let source = from.data.wrapping_offset(r * from.rows) as *const T;
-            // Constant strides where they are common, so that the loop vectorises.
-            // SAFETY: row r of both rectangles, valid by the contract of `copy`.
+            // Use constant strides in the common cases, so that the loop vectorises. SAFETY: row r of both rectangles,
+            // valid by the contract of `copy`.
             unsafe {
                 if to.columns == size && from.columns == 0 {
                     let value = *source;
@@ -164,8 +164,9 @@ impl<T: Copy> Body for General<T> {
     }
 }
 
-/// Bytes of an output from which on it is written past the caches: it would push out everything else and come back from
-/// memory anyway. Half of the last cache, within limits: virtual machines report the whole of what they share.
+/// Size in bytes from which on an output is written with stores that bypass the caches. It would evict everything else,
+/// and would be read from memory later anyway. The size is half of the last-level cache, within limits, because virtual
+/// machines report the whole of a cache that they share.
 pub fn stream_bytes() -> usize {
     const LIMITS: [usize; 2] = [8 << 20, 16 << 20];
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
@@ -181,8 +182,7 @@ pub fn stream_bytes() -> usize {
     LIMITS[0]
 }
 
-/// Copies `n` bytes with stores that go past the caches. Call [`fence`] before
-/// another thread may read them.
+/// Copies `n` bytes with stores that bypass the caches. Call [`fence`] before another thread may read them.
 ///
 /// # Safety
 /// `from` is readable and `to` writable for `n` bytes; they do not overlap.
@@ -214,7 +214,7 @@ impl Body for Stream {
                 for i in 0..lines {
                     let (t, f) = (to.add(head + 64 * i), from.add(head + 64 * i));
                     match I::LEVEL {
-                        // Stores of whole lines measured no faster.
+                        // Stores of whole lines were measured to be no faster.
                         Level::V3 | Level::V4 | Level::Amx => {
                             for k in 0..2 {
                                 let v = _mm256_loadu_si256((f as *const __m256i).add(k));
@@ -241,7 +241,7 @@ impl Body for Stream {
     }
 }
 
-/// Makes streamed bytes visible before what the thread does next.
+/// Makes streamed bytes visible before the thread's next operations.
 #[inline]
 pub fn fence() {
     #[cfg(target_arch = "x86_64")]

@@ -1,6 +1,5 @@
-//! Copies of transposed rectangles by square blocks in registers, so that every
-//! cache line of the source is read once and every line of the target written
-//! once (where a vector is a line).
+//! Copies transposed rectangles by square blocks in registers. Every cache line of the source is read once, and every
+//! line of the target is written once (if a vector is a line).
 //!
 //! A block of `n` vectors of `n` elements is transposed by log2(n) rounds of
 //! interleaving vector `i` with vector `i + n/2`: each round moves the top bit of
@@ -9,21 +8,20 @@
 use super::strided::Rect;
 use crate::level::{self, Body, Isa, Level};
 
-/// Fewest rows and columns for which blocks pay.
+/// Smallest number of rows and columns for which blocks are worthwhile.
 pub const LEAST: usize = 8;
 
-/// Bytes of the rows and columns that are worked through before the next: few
-/// enough pages for the first-level TLB.
+/// Bytes of the rows and columns of a patch, which is finished before the next one begins. A patch touches few enough
+/// pages for the first-level TLB.
 const PATCH: usize = 256;
 
-/// Side of the square tiles in which rectangles that cross are best copied.
+/// Side of the square tiles that are best for copying rectangles with crossing layouts.
 pub const fn side(size: usize) -> usize {
     let side = PATCH / size;
     if side < 64 { 64 } else { side }
 }
 
-/// Copies a rectangle whose source has its rows' elements apart and its columns'
-/// elements adjacent into one with adjacent row elements.
+/// Copies a rectangle whose source has adjacent columns into one with adjacent row elements.
 ///
 /// # Safety
 /// As [`super::strided::copy`]; `to.columns` and `from.rows` are an element's size.
@@ -65,7 +63,7 @@ impl<T: Element> Body for Blocks<T> {
 impl<T: Element> Blocks<T> {
     #[inline(always)]
     fn patches<V: Vector>(&self) {
-        // Parts of a line would go to memory one by one.
+        // Partial lines would be written to memory one by one.
         let line = self.stream
             && size_of::<V>() == 64
             && (self.to.data as usize | self.to.rows as usize).is_multiple_of(size_of::<V>());

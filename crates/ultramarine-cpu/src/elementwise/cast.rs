@@ -15,7 +15,7 @@ use super::{TileFn, half, loops::unary};
 use crate::dtype::{Bool, DType, c64};
 use crate::level::Level;
 
-/// Truncation to a signed integer; see the module for what does not fit.
+/// Truncation to a signed integer. The module's documentation describes values out of range.
 trait Truncate {
     fn to_i32(self) -> i32;
     fn to_i64(self) -> i64;
@@ -29,8 +29,8 @@ macro_rules! truncate {
             #[inline(always)]
             fn to_i32(self) -> i32 {
                 if self < 2_147_483_648.0 && self > -2_147_483_649.0 {
-                    // SAFETY: in range, as just compared (and so no NaN). The plain
-                    // saturating conversion does not vectorise.
+                    // SAFETY: the comparison above ensures that the value is in range, and so not
+                    // NaN. The plain saturating conversion does not vectorise.
                     unsafe { self.to_int_unchecked() }
                 } else {
                     i32::MIN
@@ -131,7 +131,7 @@ pub(super) fn function(level: Level, from_dtype: DType, to: DType) -> Option<Til
     if from_dtype == to || both_int && from_dtype.size() == to.size() {
         return Some(copy(to.size()));
     }
-    // Narrowing integers does not depend on the sign.
+    // Narrowing integers does not depend on signedness.
     let narrowing = both_int && from_dtype.size() > to.size() || to == DType::Bool;
     let from_dtype = match from_dtype {
         DType::I16 if narrowing => DType::U16,

@@ -1,6 +1,5 @@
-//! Ops of complex64. All but the simplest are evaluated in float64, where nothing
-//! that float32 holds overflows, and rounded once; the branch cuts and the signs
-//! of zeros are those of C99.
+//! Operations of complex64. All but the simplest are evaluated in float64, which cannot overflow
+//! for float32 inputs, and are rounded once. Branch cuts and signs of zeros are those of C99.
 
 use super::loops::{Binary, Unary, binary, binary_fn, unary, unary_fn};
 use super::{TileFn, complex64_lanes as l, complex64_math as m};
@@ -14,7 +13,7 @@ fn is_nan(z: c64) -> bool {
     z.re.is_nan() | z.im.is_nan()
 }
 
-/// By real part, then by imaginary part; false if a part that decides is NaN.
+/// Compares by real part, then by imaginary part. False if a part that decides is NaN.
 #[inline(always)]
 fn less(x: c64, y: c64) -> bool {
     (x.re < y.re) | ((x.re == y.re) & (x.im < y.im))
@@ -45,7 +44,8 @@ macro_rules! library {
     };
 }
 
-/// A function in lanes that leaves the elements of which `$is_rare` holds to the scalar one.
+/// A vectorised function that leaves the elements for which `$is_rare` holds to the scalar
+/// function.
 macro_rules! lanes {
     ($level:expr, |$i:ident, $z:ident| $f:expr, $is_rare:path, $slow:ident) => {{
         struct Op;
@@ -132,7 +132,7 @@ pub(super) fn binary(level: Level, code: u32) -> Option<TileFn> {
             c64 { re: x.re - y.re, im: x.im - y.im }
         }),
         b::MULTIPLY => binary!(level, c64 => c64, |x, y| multiply(x, y)),
-        // MLX floors nothing here.
+        // MLX does not floor complex quotients.
         b::DIVIDE | b::FLOOR_DIVIDE => {
             struct Op;
             impl Binary for Op {

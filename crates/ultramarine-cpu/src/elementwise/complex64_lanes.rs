@@ -1,8 +1,8 @@
-//! Functions of complex64 in lanes of float64: loops over them vectorise.
+//! Functions of complex64 computed in float64 lanes, so that loops over them vectorise.
 //!
-//! float32 parts neither overflow nor vanish in float64, and polynomials good to 1e-9 leave the
-//! rounding to float32 as the only error that counts. Zeros, parts that are not finite, huge
-//! angles and huge exponents are left to [`super::complex64_math`].
+//! float32 parts neither overflow nor underflow in float64. Polynomials are accurate to 1e-9, so
+//! only the final rounding to float32 matters. Zeros, non-finite parts, huge angles and huge
+//! exponents are left to [`super::complex64_math`].
 
 use super::poly::{fma64, poly};
 use super::pow32::{exp2, log2_of_ratio};
@@ -13,19 +13,20 @@ use std::f64::consts::{FRAC_PI_2, FRAC_PI_4, LN_2, LOG2_E, PI};
 /// The largest magnitude of an exponent: e^300 squared is a float64.
 const LARGEST: f32 = 300.0;
 
-/// Out of the range of functions with a growing real and a turning imaginary part.
+/// True if z is out of the range of functions whose real part grows and whose imaginary part
+/// rotates.
 #[inline(always)]
 pub(super) fn is_large(z: c64) -> bool {
     !((z.re.abs() <= LARGEST) & (z.im.abs() <= BOUND))
 }
 
-/// As [`is_large`], of a turning real part.
+/// As [`is_large`], for functions whose real part rotates.
 #[inline(always)]
 pub(super) fn is_large_turned(z: c64) -> bool {
     is_large(turned(z))
 }
 
-/// Zero, infinite or NaN.
+/// True for zeros, infinities and NaN.
 #[inline(always)]
 pub(super) fn is_special(z: c64) -> bool {
     let largest = z.re.abs().max(z.im.abs());
@@ -124,7 +125,8 @@ pub(super) fn tan<I: Isa>(z: c64) -> c64 {
     turned_back(tanh::<I>(turned(z)))
 }
 
-/// ln |z|. Near the unit circle |z|^2 - 1 is taken from the parts, with one rounding.
+/// ln |z|. Near the unit circle it is computed from |z|^2 - 1, which is computed from the parts
+/// with one rounding.
 #[inline(always)]
 fn log_of_size<I: Isa>(re: f64, im: f64) -> f64 {
     const ROOT_HALF: u64 = 0x3fe6_a09e_667f_3bcd;
@@ -139,7 +141,7 @@ fn log_of_size<I: Isa>(re: f64, im: f64) -> f64 {
     0.5 * LN_2 * log2_of_ratio::<I>(f / (2.0 + f), k)
 }
 
-/// The angle of z, neither part of which is an infinity or NaN, nor both zero.
+/// The angle of z. Neither part is infinite or NaN, and not both are zero.
 #[inline(always)]
 fn angle<I: Isa>(re: f64, im: f64) -> f64 {
     let (a, b) = (re.abs(), im.abs());

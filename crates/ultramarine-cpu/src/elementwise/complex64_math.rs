@@ -1,4 +1,4 @@
-//! Complex functions in float64, for arguments that are float32.
+//! Complex functions in float64, for float32 arguments.
 //!
 //! The formulas for inverse functions follow W. Kahan, "Branch cuts for complex
 //! elementary functions" (1987).
@@ -45,7 +45,7 @@ impl C {
     fn is_infinite(self) -> bool {
         self.re.is_infinite() || self.im.is_infinite()
     }
-    /// An infinite real part beside an angle that has no sine.
+    /// True for an infinite real part with an angle that has no sine.
     fn is_infinite_turned(self) -> bool {
         self.re.is_infinite() && !self.im.is_finite()
     }
@@ -66,13 +66,13 @@ impl C {
     fn over_i(self) -> C {
         c(self.im, -self.re)
     }
-    /// Infinite parts made huge, so that angles come out as limits.
+    /// Replaces infinite parts by huge ones, so that angles become the limits.
     fn bounded(self) -> C {
         c(self.re.clamp(-1.0e150, 1.0e150), self.im.clamp(-1.0e150, 1.0e150))
     }
 }
 
-/// a b, where 0 times infinity is 0, and 0 times NaN the zero that was given: NaN has no sign.
+/// a b. 0 times infinity is 0, and 0 times NaN is that zero, because NaN has no sign.
 fn product(a: f64, b: f64) -> f64 {
     match (a == 0.0, b == 0.0) {
         (true, _) if b.is_nan() => a,
@@ -101,7 +101,7 @@ pub fn divide(x: C, y: C) -> C {
     }
     let norm = y.re * y.re + y.im * y.im;
     let finite = |z: C| z.re.is_finite() && z.im.is_finite();
-    // An infinite number as a direction.
+    // Represent an infinite number by its direction.
     let direction = |z: C| {
         let part = |p: f64| (if p.is_infinite() { 1.0f64 } else { 0.0 }).copysign(p);
         c(part(z.re), part(z.im))
@@ -175,7 +175,7 @@ pub fn log(z: C) -> C {
         return if z.is_infinite() { c(f64::INFINITY, f64::NAN) } else { NAN };
     }
     let size = z.re.hypot(z.im);
-    // Near the unit circle the logarithm is small: from what is left of 1.
+    // Near the unit circle the logarithm is small, so compute it from the difference to 1.
     let re = if (0.5..2.0).contains(&size) {
         let (big, small) = (z.re.abs().max(z.im.abs()), z.re.abs().min(z.im.abs()));
         0.5 * ((big - 1.0) * (big + 1.0) + small * small).ln_1p()
@@ -201,7 +201,7 @@ pub(super) fn log1p(z: C) -> C {
     c(re, z.im.atan2(1.0 + z.re))
 }
 
-/// ln(e^x + e^y), x not below y in the order of complex numbers.
+/// ln(e^x + e^y). x must not be below y in the order of complex numbers.
 pub(super) fn logaddexp(high: C, low: C) -> C {
     if high.is_nan() || low.is_nan() {
         return NAN;
@@ -271,7 +271,7 @@ pub fn tan(z: C) -> C {
     tanh(z.times_i()).over_i()
 }
 
-/// `y`, infinite if `z` is.
+/// `y`, or infinity if `z` is infinite.
 fn grown(y: f64, z: C) -> f64 {
     if z.is_infinite() { f64::INFINITY.copysign(y) } else { y }
 }

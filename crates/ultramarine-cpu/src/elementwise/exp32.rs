@@ -1,7 +1,7 @@
 //! float32 exponentials, branch-free, so that loops over them vectorise.
 //!
-//! x = n ln2 + r with |r| <= ln2/2; e^r - 1 is r + r^2 q(r), where q is a
-//! polynomial fitted to the smallest greatest error (0.12 ULP of the result).
+//! x = n ln2 + r with |r| <= ln2/2. e^r - 1 is r + r^2 q(r), where the polynomial q minimises the
+//! largest error (0.12 ULP of the result).
 
 use super::poly::{fma, poly};
 use crate::level::Isa;
@@ -33,7 +33,7 @@ fn small<I: Isa>(r: f32) -> f32 {
     fma::<I>(r * r, q, r)
 }
 
-/// `low` and `high` as bounds; NaN stays.
+/// Clamps to the bounds `low` and `high`; NaN is kept.
 #[inline(always)]
 fn clamp(x: f32, low: f32, high: f32) -> f32 {
     let x = if x > high { high } else { x };
@@ -44,12 +44,12 @@ fn clamp(x: f32, low: f32, high: f32) -> f32 {
 #[inline(always)]
 pub(crate) fn exp<I: Isa>(x: f32) -> f32 {
     let (n, r) = reduce::<I>(clamp(x, -104.0, 89.0));
-    // In two steps, as 2^n itself may be out of range.
+    // Scale in two steps, because 2^n itself may be out of range.
     let half = n >> 1;
     (1.0 + small::<I>(r)) * power_of_two(half) * power_of_two(n - half)
 }
 
-/// 2^x for x that is not above 127: 0 below the smallest normal number.
+/// 2^x for x up to 127; 0 if the result is below the smallest normal number.
 #[inline(always)]
 pub(crate) fn exp2<I: Isa>(x: f32) -> f32 {
     let near = if x < -126.0 { -126.0 } else { x };
@@ -76,7 +76,7 @@ pub(super) fn tanh<I: Isa>(x: f32) -> f32 {
 #[inline(always)]
 pub(super) fn expm1<I: Isa>(x: f32) -> f32 {
     let (n, r) = reduce::<I>(clamp(x, -18.0, 89.0));
-    // Half of it first: 2^128 is no float32.
+    // Compute half of it first, because 2^128 is not a float32.
     let scale = power_of_two(n - 1);
     let half = fma::<I>(scale, small::<I>(r), scale - 0.5);
     (half + half).copysign(x)

@@ -5,7 +5,7 @@ use super::{TileFn, erf32, exp32, float64, log32, pow32, remainder, trig32};
 use crate::{dtype::Bool, level::Level};
 use ultramarine_abi::schema::{binary as b, unary as u};
 
-/// Ops that both types have in the same words.
+/// Operations that both types define in the same way.
 macro_rules! common_unary {
     ($level:expr, $code:expr, $t:ident) => {
         match $code {

@@ -1,6 +1,6 @@
-//! float16 and bfloat16: a chunk is widened to float32, the float32 function
-//! runs on it, and the result is rounded once, to nearest even. Only a floored quotient is
-//! rounded before it is floored too, as x / y by itself would be.
+//! float16 and bfloat16: a chunk is widened to float32, the float32 function runs on it, and the
+//! result is rounded once, to nearest even. One exception: for a floored quotient, x / y is rounded
+//! to the dtype before it is floored.
 
 use super::{TileFn, TileOp, lookup, loops::unary, result_dtype};
 use crate::{dtype::DType, level::Level};
@@ -11,7 +11,7 @@ use ultramarine_abi::schema::{binary as b, unary as u};
 #[inline(always)]
 pub fn f16_to_f32(h: u16) -> f32 {
     let magnitude = ((h & 0x7fff) as u32) << 13;
-    // The exponent's bias differs by 112; the product also normalises denormals.
+    // The exponents' biases differ by 112. The product also normalises denormals.
     let scaled = (f32::from_bits(magnitude) * f32::from_bits((127 + 112) << 23)).to_bits();
     let special = if h & 0x7c00 == 0x7c00 { 0x7f80_0000 } else { 0 };
     f32::from_bits(scaled | special | ((h & 0x8000) as u32) << 16)
@@ -23,7 +23,7 @@ pub fn f32_to_f16(x: f32) -> u16 {
     let bits = x.to_bits();
     let sign = (bits >> 16) & 0x8000;
     let magnitude = bits & 0x7fff_ffff;
-    // Below 2^-14 the sum with 0.5 has units of 2^-24, as denormals have.
+    // Below 2^-14, the sum with 0.5 has units of 2^-24, the same as denormals.
     let small = (f32::from_bits(magnitude) + 0.5).to_bits().wrapping_sub(0.5f32.to_bits());
     let odd = (magnitude >> 13) & 1;
     let normal = magnitude.wrapping_add(0xfff + odd).wrapping_sub(112 << 23) >> 13;
@@ -80,7 +80,7 @@ impl Chunk {
     }
 }
 
-/// Runs an op on halves; `b` only if the op is binary.
+/// Runs an operation on float16 or bfloat16; `b` is used only if it is binary.
 ///
 /// # Safety
 /// As for [`TileFn`], for an op that float32 has.

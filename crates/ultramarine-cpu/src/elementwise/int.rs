@@ -1,5 +1,5 @@
-//! Ops of the integers. What does not depend on the sign is compiled once per
-//! width, for the unsigned type.
+//! Operations of integers. Operations that do not depend on signedness are compiled once per width,
+//! for the unsigned type.
 
 use super::TileFn;
 use super::loops::{binary, unary};
@@ -68,16 +68,16 @@ macro_rules! by_signed {
     };
 }
 
-/// Division as in Python: rounded down, the remainder has the divisor's sign. By
-/// zero the quotient is 0 and the remainder the dividend, and the smallest value by -1
-/// wraps: neither may trap.
+/// Division as in Python: the quotient is rounded down, and the remainder has the divisor's sign.
+/// Two cases must not trap: for a divisor of zero, the quotient is 0 and the remainder is the
+/// dividend; and the smallest value divided by -1 wraps.
 trait Division: Sized {
     /// Quotient and remainder.
     fn floor_div_rem(self, y: Self) -> (Self, Self);
 }
 
-/// Division in floats, which vectorises: the quotient is rounded to the nearest whole number, by
-/// a sum whose low bits hold it, so that the remainder is below zero where it is one too large.
+/// Division in floating point, which vectorises. The quotient is rounded to the nearest integer by
+/// a sum whose low bits hold it. If the quotient is one too large, the remainder is negative.
 macro_rules! division {
     ($($t:ident $signed:ident $float:ident $magic:literal)*) => {$(
         impl Division for $t {
@@ -169,7 +169,7 @@ pub(super) fn unary(level: Level, code: u32, dtype: DType) -> Option<TileFn> {
 }
 
 pub(super) fn binary(level: Level, code: u32, dtype: DType) -> Option<TileFn> {
-    // Division of 64 bits is scalar; vectors would only take it apart.
+    // 64-bit division is scalar; vector code would have to extract the elements.
     let divided = if dtype.size() == 8 { Level::Baseline } else { level };
     Some(match code {
         b::ADD => by_width!(dtype, T => binary!(narrow level, T => T, |x, y| x.wrapping_add(y))),
@@ -182,7 +182,7 @@ pub(super) fn binary(level: Level, code: u32, dtype: DType) -> Option<TileFn> {
         b::BITWISE_AND => by_width!(dtype, T => binary!(narrow level, T => T, |x, y| x & y)),
         b::BITWISE_OR => by_width!(dtype, T => binary!(narrow level, T => T, |x, y| x | y)),
         b::BITWISE_XOR => by_width!(dtype, T => binary!(narrow level, T => T, |x, y| x ^ y)),
-        // A negative count is a large one.
+        // A negative count is treated as a large one.
         b::LEFT_SHIFT => by_width!(dtype, T => binary!(narrow level, T => T, |x, y| {
             let bits = T::BITS as T;
             if y < bits { x << (y & (bits - 1)) } else { 0 }

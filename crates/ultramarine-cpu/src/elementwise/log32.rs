@@ -1,8 +1,7 @@
 //! float32 logarithms and the functions made from them, branch-free.
 //!
-//! x = 2^k (1 + f) with sqrt(1/2) <= 1 + f < sqrt(2); ln(1 + f) is
-//! f - f^2/2 + f^3 p(f), where p is a polynomial fitted to the smallest greatest
-//! error (0.1 ULP).
+//! x = 2^k (1 + f) with sqrt(1/2) <= 1 + f < sqrt(2). ln(1 + f) is f - f^2/2 + f^3 p(f), where the
+//! polynomial p minimises the largest error (0.1 ULP).
 
 use super::exp32::{exp, power_of_two};
 use super::poly::{fma, poly};
@@ -44,7 +43,7 @@ fn split(x: f32) -> (i32, f32) {
     (k, f32::from_bits(m) - 1.0)
 }
 
-/// Applies `finish(k, ln(1 + f))` to a positive finite x, and sets the rest.
+/// Applies `finish(k, ln(1 + f))` to a positive finite x, and sets the results for all other x.
 #[inline(always)]
 fn with_specials<I: Isa>(x: f32, finish: impl Fn(f32, f32) -> f32) -> f32 {
     let tiny = x < f32::MIN_POSITIVE;
@@ -74,14 +73,14 @@ pub(super) fn log10<I: Isa>(x: f32) -> f32 {
     with_specials::<I>(x, |k, y| fma::<I>(k, LOG10_2_HIGH, fma::<I>(k, LOG10_2_LOW, y * LOG10_E)))
 }
 
-/// ln(1 + x): what the sum 1 + x loses is added to f.
+/// ln(1 + x). The rounding error of the sum 1 + x is added to f.
 #[inline(always)]
 pub(super) fn log1p<I: Isa>(x: f32) -> f32 {
     let u = 1.0 + x;
     let back = u - 1.0;
     let lost = (1.0 - (u - back)) + (x - back);
     let (k, f) = split(u);
-    // 2^-127 becomes 0, which is right: nothing is lost of such x.
+    // 2^-127 becomes 0, which is correct because such x lose nothing.
     let f = fma::<I>(lost, power_of_two((-k).max(-127)), f);
     let k = k as f32;
     let y = fma::<I>(k, LN2_HIGH, fma::<I>(k, LN2_LOW, ln_1p_small::<I>(f)));
@@ -97,7 +96,7 @@ pub(super) fn log1p<I: Isa>(x: f32) -> f32 {
 pub(super) fn logaddexp<I: Isa>(x: f32, y: f32) -> f32 {
     let (high, low) = if x > y { (x, y) } else { (y, x) };
     let difference = low - high;
-    // Equal infinities differ by NaN.
+    // The difference of equal infinities is NaN.
     let difference = if low == high { 0.0 } else { difference };
     let sum = high + log1p::<I>(exp::<I>(difference));
     if low == f32::NEG_INFINITY { high } else { sum }
@@ -108,7 +107,7 @@ pub(super) fn logaddexp<I: Isa>(x: f32, y: f32) -> f32 {
 pub(super) fn arcsinh<I: Isa>(x: f32) -> f32 {
     let a = x.abs();
     let large = a > 1.0e9;
-    // There a^2 may overflow; ln(2a) is the same to the last bit.
+    // For large a, a^2 may overflow; ln(2a) is the same to the last bit.
     let s = if large { 1.0 } else { a };
     let z = s + s * s / (1.0 + fma::<I>(s, s, 1.0).sqrt());
     let y = log1p::<I>(if large { a } else { z });

@@ -1,8 +1,8 @@
-//! The loops around the ops, one compiled function per op and level.
+//! The loops around the operations, with one compiled function per operation and level.
 //!
-//! The compiler vectorises a loop only where the output cannot overlap an input.
-//! An operand that is the output (in place) is therefore copied to the stack,
-//! a block at a time, so that one loop serves both cases.
+//! The compiler vectorises a loop only if the output cannot overlap an input. If an operand is also
+//! the output (in place), it is therefore copied to the stack, one block at a time, so that the
+//! same loop serves both cases.
 
 use super::TileFn;
 use crate::level::{Body, Isa, IsaBaseline, Level};
@@ -14,14 +14,14 @@ pub(super) trait Unary: 'static {
     type A: Copy;
     type D: Copy;
     fn f<I: Isa>(a: Self::A) -> Self::D;
-    /// Some elements are left to [`Unary::rare`], after the loop.
+    /// Set if some elements are left to [`Unary::rare`], which runs after the loop.
     const RARE: bool = false;
     /// True if this element is left to [`Unary::rare`].
     #[inline(always)]
     fn is_rare(_: Self::A) -> bool {
         false
     }
-    /// The result for such an element: slow, and no part of the vectorised loop.
+    /// The result for such an element. It is slow, and not part of the vectorised loop.
     fn rare(a: Self::A) -> Self::D {
         Self::f::<IsaBaseline>(a)
     }
@@ -32,9 +32,9 @@ pub(super) trait Binary: 'static {
     type A: Copy;
     type D: Copy;
     fn f<I: Isa>(a: Self::A, b: Self::A) -> Self::D;
-    /// Some elements are left to [`Binary::rare`], after the loop.
+    /// Set if some elements are left to [`Binary::rare`], which runs after the loop.
     const RARE: bool = false;
-    /// True of a result that marks such an element.
+    /// True for a result that marks such an element.
     #[inline(always)]
     fn is_rare(_: Self::D) -> bool {
         false
@@ -51,7 +51,7 @@ pub(super) trait Ternary: 'static {
     fn f<I: Isa>(a: u8, b: Self::A, c: Self::A) -> Self::A;
 }
 
-/// Bytes of a block that is staged on the stack.
+/// Bytes of a block that is copied to the stack.
 const BLOCK: usize = 1024;
 
 #[repr(align(64))]
@@ -274,7 +274,8 @@ macro_rules! entries {
                 }
             }
 
-            /// As `levels`, for ops that memory bounds: nothing above V3.
+            /// As `levels`, for operations that are limited by memory bandwidth: no function is
+            /// compiled above V3.
             #[allow(dead_code, reason = "not every arity has such ops")]
             pub(in crate::elementwise) fn narrow<O: $trait>(level: Level) -> TileFn {
                 match level {

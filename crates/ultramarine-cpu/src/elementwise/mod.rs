@@ -1,11 +1,9 @@
-//! Elementwise functions over contiguous tiles. UNARY, BINARY, SELECT and conversions are programs of one
-//! such function, prepared and run by `fused`.
+//! Elementwise functions over contiguous tiles. UNARY, BINARY, SELECT and conversions are programs of a single such
+//! function, prepared and run by `fused`.
 //!
-//! [`lookup`] finds the function of an op for a dtype and an instruction-set
-//! level; what the ops mean is in [`ultramarine_abi::schema`]. Every function is
-//! purely elementwise: the bits of an element depend on the operands alone,
-//! neither on its place in the tile nor on the tile's size, so fused programs
-//! and single ops agree.
+//! [`lookup`] finds the function of an operation for a dtype and an instruction-set level; [`ultramarine_abi::schema`]
+//! defines the operations. Every function is purely elementwise: the bits of a result depend only on the operands, not
+//! on the element's position in the tile or the tile's size. Fused programs and single operations therefore agree.
 //!
 //! * `loops`: the loop around every op, compiled per level;
 //! * `float`, `int`, `boolean`, `complex`, `half`: which ops a dtype has;

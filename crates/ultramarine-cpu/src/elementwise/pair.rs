@@ -1,9 +1,8 @@
 //! A few float32 operations in one pass: `op2(op1(a, b), c)` or `op2(a * b, c * d)`.
 //!
-//! Sums, differences and products cost less than reading and writing a tile, so those in
-//! a row are done in one pass, each rounded by itself: the bits are those of several
-//! passes. A constant operand is one vector long, and the result may be streamed past
-//! the caches.
+//! Sums, differences and products cost less than reading and writing a tile. Consecutive ones are
+//! therefore done in one pass. Each is rounded separately, so that the bits equal those of several
+//! passes. A constant operand is one vector long, and the result can be streamed past the caches.
 
 use crate::level::Level;
 #[cfg(target_arch = "aarch64")]
@@ -38,12 +37,12 @@ impl Arith {
     }
 }
 
-/// Bytes of a constant operand: as many equal elements as the widest vector has.
+/// Bytes of a constant operand: one element, repeated to fill the widest vector.
 pub const CONSTANT: usize = 64;
 
-/// Computes `n` elements. `steps` are 1 for operands of `n` elements and 0 for
-/// constants of [`CONSTANT`] bytes; with `stream` an aligned result goes past the
-/// caches. `dst` may be an operand, exactly.
+/// Computes `n` elements. `steps` are 1 for operands of `n` elements and 0 for constants of
+/// [`CONSTANT`] bytes. With `stream`, an aligned result bypasses the caches. `dst` may be exactly
+/// one of the operands.
 pub type PairFn =
     unsafe fn(dst: *mut f32, operands: [*const f32; 4], steps: [usize; 4], n: usize, stream: bool);
 
@@ -70,7 +69,7 @@ trait Vector: Copy {
     unsafe fn mul(self, other: Self) -> Self;
 }
 
-/// One element: what is left at the ends, and machines without a vector here.
+/// A single element, for the remainder at the ends, and for machines without vector code here.
 impl Vector for f32 {
     const LANES: usize = 1;
     #[inline(always)]
@@ -146,7 +145,7 @@ vector!(__m128 4 _mm_loadu_ps _mm_storeu_ps _mm_stream_ps _mm_add_ps _mm_sub_ps 
 vector!(__m256 8 _mm256_loadu_ps _mm256_storeu_ps _mm256_stream_ps _mm256_add_ps _mm256_sub_ps _mm256_mul_ps);
 #[cfg(target_arch = "x86_64")]
 vector!(__m512 16 _mm512_loadu_ps _mm512_storeu_ps _mm512_stream_ps _mm512_add_ps _mm512_sub_ps _mm512_mul_ps);
-// Stores past the caches come in pairs, for which there is no intrinsic.
+// NEON's non-temporal stores come in pairs, for which there is no intrinsic.
 #[cfg(target_arch = "aarch64")]
 vector!(float32x4_t 4 vld1q_f32 vst1q_f32 vst1q_f32 vaddq_f32 vsubq_f32 vmulq_f32);
 
@@ -220,7 +219,7 @@ unsafe fn pass<V: Vector, const OP1: u8, const OP2: u8, const BOTH: bool>(
             }
         } else {
             while i + 4 * V::LANES <= n {
-                // Each vector is loaded before it is stored: in place is fine.
+                // All vectors are loaded before they are stored, so in place works.
                 for k in 0..4 {
                     let x = at::<V, OP1, OP2, BOTH>(operands, i + k * V::LANES);
                     x.store(dst.add(i + k * V::LANES));

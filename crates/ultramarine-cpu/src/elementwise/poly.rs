@@ -1,9 +1,9 @@
-//! Polynomials, with fused multiply-add where it is an instruction. Coefficients
-//! in this module's users are own fits to the smallest greatest error.
+//! Polynomials, with fused multiply-add if the processor has the instruction. The coefficients in
+//! this module's users were fitted for this project, to minimise the largest error.
 
 use crate::level::Isa;
 
-/// `a * b + c`: one instruction where there is one, never left to the compiler.
+/// `a * b + c`: one instruction if the level has it. The choice is never left to the compiler.
 #[inline(always)]
 pub(super) fn fma<I: Isa>(a: f32, b: f32, c: f32) -> f32 {
     if I::FMA { a.mul_add(b, c) } else { a * b + c }

@@ -1,8 +1,8 @@
-//! Remainders of float32 and float64, exact, with the divisor's sign, zeros too.
+//! Exact remainders of float32 and float64, with the divisor's sign, including the sign of zeros.
 //!
-//! Of magnitudes a and b, q = trunc(a / b) is at most one above the whole part of the exact
-//! quotient while that is below 2^24 (2^53), and a - q b is exact where the multiply-add is fused.
-//! Larger quotients, zeros as divisors, infinite dividends and NaNs are marked with NaN, for
+//! For magnitudes a and b, q = trunc(a / b) exceeds the integer part of the exact quotient by at
+//! most one, as long as that is below 2^24 (2^53). a - q b is exact with a fused multiply-add.
+//! Larger quotients, divisors of zero, infinite dividends and NaNs are marked with NaN, for
 //! [`slow_f32`] or [`slow_f64`].
 
 use crate::level::Isa;

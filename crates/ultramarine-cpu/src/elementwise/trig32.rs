@@ -8,11 +8,10 @@ use super::poly::{fma, fma64, poly};
 use crate::level::Isa;
 use std::f32::consts::{FRAC_PI_2, FRAC_PI_4, PI};
 
-/// Above it the loops call the scalar functions.
+/// Above this, the loops call the scalar functions.
 pub(super) const BOUND: f32 = 1.0e6;
 
-/// True if `x` is out of the reduction's range (NaN and infinities are not:
-/// they become NaN).
+/// True if `x` is out of the reduction's range (false for NaN and infinities, which become NaN).
 #[inline(always)]
 pub(super) fn is_large(x: f32) -> bool {
     (x.abs() > BOUND) & (x.abs() < f32::INFINITY)
@@ -87,7 +86,7 @@ pub(super) fn sin_cos64<I: Isa>(r: f64) -> (f64, f64) {
     (fma64::<I>(r * z, s, r), c)
 }
 
-/// Tangent: the quotient, in float64, or it would be three units off.
+/// Tangent: the quotient of sine and cosine in float64. In float32 it would be off by three units.
 #[inline(always)]
 pub(super) fn tan<I: Isa>(x: f32) -> f32 {
     let (r, quadrant) = reduce(x);
@@ -137,10 +136,11 @@ pub(super) fn arccos<I: Isa>(x: f32) -> f32 {
     if large { outer } else { inner }
 }
 
-/// pi/2 less its float32.
+/// pi/2 minus its float32 approximation.
 const PI_2_LOW: f32 = -4.371_139e-8;
 
-/// The angle in [0, pi/2] of the point (x, y), neither negative nor both zero.
+/// The angle in [0, pi/2] of the point (x, y). Neither coordinate is negative, and not both are
+/// zero.
 #[inline(always)]
 fn angle<I: Isa>(y: f32, x: f32) -> f32 {
     let steep = y > x;
@@ -179,14 +179,14 @@ pub(super) fn arctan<I: Isa>(x: f32) -> f32 {
 pub(super) fn arctan2<I: Isa>(y: f32, x: f32) -> f32 {
     let (a, b) = (y.abs(), x.abs());
     let both_infinite = (a == f32::INFINITY) & (b == f32::INFINITY);
-    // Keeps sums finite and tiny quotients' operands normal.
+    // Keep sums finite, and the operands of tiny quotients normal.
     let scale = if (a > 1.0e30) | (b > 1.0e30) { 1.0 / 8_589_934_592.0 } else { 1.0 }; // 2^-33
     let (a, b) =
         (if both_infinite { 1.0 } else { a * scale }, if both_infinite { 1.0 } else { b * scale });
-    // 0/0: along the axis.
+    // For 0/0, use a point on the axis.
     let b = if (a == 0.0) & (b == 0.0) { 1.0 } else { b };
     let t = angle::<I>(a, b);
-    // Not x < 0: -0 counts.
+    // Not x < 0, because the sign of -0 counts.
     let t = if x.is_sign_negative() { PI - (t - 2.0 * PI_2_LOW) } else { t };
     let t = if x.is_nan() | y.is_nan() { f32::NAN } else { t };
     t.copysign(y)

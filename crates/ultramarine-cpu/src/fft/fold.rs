@@ -1,4 +1,4 @@
-//! The step between a transform of n real numbers and the complex one of n / 2 that does the work.
+//! The step between a transform of n real numbers and the complex transform of n / 2 elements that computes it.
 //!
 //! With `z[j] = x[2j] + i x[2j+1]` and Z its transform of h = n / 2 elements, the transform of x is
 //! `X[k] = E[k] + w^k O[k]`, where `E[k] = (Z[k] + conj Z[h-k]) / 2`, `O[k] = -i (Z[k] - conj Z[h-k]) / 2` and
@@ -15,7 +15,7 @@ pub struct Twiddles {
 }
 
 impl Twiddles {
-    /// For transforms of `n` (even) real numbers.
+    /// Makes the factors for transforms of `n` real numbers; n is even.
     pub fn new(n: usize) -> Twiddles {
         let angle = |k: usize| std::f64::consts::TAU * k as f64 / n as f64;
         let all = || (0..=n / 4).map(angle);
@@ -26,7 +26,7 @@ impl Twiddles {
     }
 }
 
-/// One line's step, in place or from one memory to another.
+/// The step for one line, in place or from one memory to another.
 pub struct Fold<'a> {
     /// Half of the length.
     pub half: usize,
@@ -43,7 +43,7 @@ pub struct Fold<'a> {
 /// Pairs of elements, from the front and the back, that are computed at a time.
 const WIDE: usize = 8;
 
-/// Safety of calling: the source and the target are valid, and the same or apart.
+/// Safety of calling: the source and the target are valid, and either identical or disjoint.
 impl Body for Fold<'_> {
     type Output = ();
 
@@ -88,7 +88,7 @@ impl Body for Fold<'_> {
     }
 }
 
-/// Elements k to k + N - 1 and their partners from the back. All are read before any is written.
+/// Computes elements k to k + N - 1 and their partners from the end. All are read before any is written.
 ///
 /// # Safety
 /// 1 <= k, k + N - 1 < half - k - N + 1, and source and target are [`Fold`]'s.

@@ -1,4 +1,4 @@
-//! Lines of tensors, moved; and memory for them.
+//! Copies of lines of tensors, and their scratch memory.
 
 use crate::dtype::c64;
 use crate::strided::{for_size, move_run};
@@ -13,7 +13,8 @@ pub struct Line {
     pub across: isize,
 }
 
-/// Elements of a line that are moved before the next line's, where lines lie apart: two cache lines.
+/// Elements of a line that are moved before those of the next line, if the elements of a line are not adjacent: two
+/// cache lines.
 const PIECE: usize = 16;
 
 /// Moves lines; `shape` is their length and number.
@@ -52,13 +53,13 @@ pub unsafe fn move_lines(
     });
 }
 
-/// Scratch memory up to this number of complex numbers stays with its thread.
+/// Scratch memory of up to this many complex numbers is kept by its thread.
 const KEPT: usize = 1 << 21;
 
-/// Calls `f` with `n` numbers, zero or left over. A call within `f` gets others.
+/// Calls `f` with `n` numbers, which are zero or left over from earlier calls. A nested call gets other memory.
 pub fn with_scratch<R>(n: usize, f: impl FnOnce(&mut [c64]) -> R) -> R {
     thread_local! {
-        // Kept, as fresh memory for every task would cost page faults.
+        // Keep the memory, because fresh memory for every task would cause page faults.
         static SCRATCH: RefCell<Vec<c64>> = const { RefCell::new(Vec::new()) };
     }
     let mut room = SCRATCH.with(|s| std::mem::take(&mut *s.borrow_mut()));

@@ -1,8 +1,8 @@
 //! FFT: discrete Fourier transforms along an axis.
 //!
-//! The transforms of contiguous lines are rustfft's ([`plan`]); those of real numbers go through a complex
-//! one of half their length ([`fold`]). Lines that are not contiguous are moved into a buffer and back, several at a
-//! time, so that whole cache lines are used.
+//! Contiguous lines are transformed by rustfft ([`plan`]). Transforms of real numbers use a complex transform of half
+//! their length ([`fold`]). Lines that are not contiguous are moved to a buffer and back, several at a time, so that
+//! whole cache lines are used.
 
 mod fold;
 mod lines;
@@ -16,9 +16,9 @@ use lines::{Line, move_lines, with_scratch};
 use plan::Plan;
 use ultramarine_abi::schema::{FftAttrs, fft};
 
-/// Elements that one task transforms at least, if there are as many.
+/// Smallest number of elements that one task transforms, if there are enough.
 const TASK: usize = 1 << 15;
-/// Lines that are moved into a buffer at a time: complex numbers of a cache line.
+/// Lines that are moved into a buffer at a time: as many as complex numbers fit a cache line.
 const GROUP: usize = 8;
 
 struct Fft {
@@ -73,7 +73,7 @@ impl Kernel for Fft {
         let across = nest.inner().1;
         let along = [source, output].map(|v| v.strides[axis] as isize);
         let bytes = [source, output].map(|v| v.dtype.size() as isize);
-        // A line of one element is contiguous, whatever its stride says.
+        // A line of one element is contiguous, whatever its stride is.
         let staged = [0, 1].map(|k| along[k] != 1 && sizes[k] > 1);
         let job = Job { plan: &plan, scale, level: cx.level, sizes, bytes, along, across, staged };
         let (from, to) = (Shared(source.data), Shared(output.data));
@@ -99,7 +99,7 @@ impl Kernel for Fft {
     }
 }
 
-/// The state that all lines share. Pairs are of source and target.
+/// The state that all lines share. Pairs refer to source and target.
 struct Job<'a> {
     plan: &'a Plan,
     scale: f32,
@@ -112,7 +112,7 @@ struct Job<'a> {
     along: [isize; 2],
     /// Steps from line to line.
     across: [isize; 2],
-    /// Lines go through a buffer.
+    /// Set if lines go through a buffer.
     staged: [bool; 2],
 }
 
@@ -121,18 +121,18 @@ impl Job<'_> {
     fn group(&self) -> usize {
         let n = self.sizes[0].max(self.sizes[1]);
         match self.staged {
-            // Contiguous lines: as many as a task has, where they are short.
+            // Contiguous lines: if they are short, take enough to fill a task.
             [false, false] => (TASK / n).max(1),
-            // Very long lines do not get buffers for many.
+            // Do not allocate buffers for many very long lines.
             _ if n > 1 << 20 => 2,
             _ => GROUP,
         }
     }
 
-    /// Complex numbers from one staged line to the next; not a power of two, which would make
-    /// the lines compete for the same places of the cache.
+    /// Distance in complex numbers between staged lines. It is not a power of two, which would make the lines compete
+    /// for the same cache sets.
     fn pitch(&self, k: usize) -> usize {
-        // Real lines take half as many.
+        // Real lines need half as many complex numbers.
         let n = if self.bytes[k] == 4 { self.sizes[k].div_ceil(2) } else { self.sizes[k] };
         n.next_multiple_of(8) + 8
     }

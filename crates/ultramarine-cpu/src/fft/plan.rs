@@ -1,4 +1,4 @@
-//! Plans of transforms: made once for a length and a direction, and kept while they are in use.
+//! Plans of transforms. They are made once for a length and a direction, and kept while they are used.
 
 use super::fold::{Fold, Scale, Twiddles};
 use crate::dtype::c64;
@@ -11,7 +11,7 @@ use ultramarine_abi::schema::fft;
 enum Kind {
     /// Complex to complex.
     Complex,
-    /// Real numbers of even length, through a complex transform of half of it.
+    /// Real numbers of even length, through a complex transform of half the length.
     Half(Twiddles),
     /// Real numbers of odd length, as complex ones.
     Whole,
@@ -28,7 +28,7 @@ pub struct Plan {
 #[derive(Clone, Copy, PartialEq)]
 struct PlanKey(u32, usize, Level);
 
-/// Plans that were used last, the last one first.
+/// Recently used plans, the most recent first.
 static PLANS: Mutex<Vec<(PlanKey, Arc<Plan>)>> = Mutex::new(Vec::new());
 
 /// Plans are kept while the sum of their lengths is below this (a plan has some 16 bytes per element) ...
@@ -51,7 +51,7 @@ pub fn get(code: u32, n: usize, level: Level) -> Arc<Plan> {
     if let Some(plan) = known {
         return plan;
     }
-    // Made without the lock: large ones take a while.
+    // Make it outside of the lock, because large plans take a while.
     let plan = Arc::new(Plan::new(code, n, level));
     let mut plans = plans();
     plans.insert(0, (key, plan.clone()));
@@ -70,7 +70,7 @@ pub fn kept() -> usize {
     PLANS.lock().unwrap_or_else(PoisonError::into_inner).len()
 }
 
-/// rustfft's transform. A planner of its own for each, as planners never forget what they made.
+/// rustfft's transform. Each transform uses its own planner, because planners never release what they made.
 fn transform(n: usize, direction: FftDirection, level: Level) -> Arc<dyn Fft<f32>> {
     #[cfg(target_arch = "x86_64")]
     if level == Level::Baseline {

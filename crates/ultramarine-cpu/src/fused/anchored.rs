@@ -1,5 +1,6 @@
-//! Programs whose anchor is a norm. Where the value that the norm reads is no output, both kernels go over a block of rows
-//! before the next one, and the value stays in cache. An output has to be in memory anyway: one kernel follows the other.
+//! Programs whose anchor is a norm. If the value that the norm reads is not an output, both kernels process a block of
+//! rows before the next one, and the value stays in cache. An output has to be in memory anyway, so the kernels then
+//! run one after the other.
 
 use super::prepare::build;
 use super::run::IN_PLACE;
@@ -14,7 +15,7 @@ use std::sync::Mutex;
 use ultramarine_abi::fused::{self, position};
 use ultramarine_abi::schema::op;
 
-/// Elements of a task, at least.
+/// Smallest number of elements of a task.
 const TASK: usize = 16 << 10;
 
 /// Prepares a program with an anchor of the boundary.
@@ -52,7 +53,7 @@ pub unsafe fn prepare_anchored(
         nn::norm::prepare(anchor.op == op::LAYER_NORM, &signature)?
     };
     let (work, constants) = (source.instructions.len() + 1, source.constants.len());
-    // The value is written once.
+    // Write the value only once.
     let read = source.outputs[1..].iter().position(|o| *o == value);
     let mut outputs = Vec::new();
     match read {
@@ -70,13 +71,13 @@ struct Anchored {
     anchor: Box<dyn Kernel>,
     /// Inputs of the program.
     own: usize,
-    /// The further output that the norm reads; else the value is in scratch memory.
+    /// Number of steps plus one.
     read: Option<usize>,
     /// The value's dtype.
     dtype: DType,
     /// Steps, and one more.
     work: usize,
-    /// Scalars of the program; the norm's are behind them.
+    /// Number of scalars of the program; the norm's scalars follow them.
     constants: usize,
 }
 
@@ -122,7 +123,8 @@ impl Rows {
 }
 
 impl Anchored {
-    /// Runs the program, then the norm, of `value`; `first`: it is the first output of the program as it was prepared.
+    /// Runs the program, then the norm of `value`. `first` tells whether the value is the first output of the program
+    /// as it was prepared.
     ///
     /// # Safety
     /// As [`Kernel::run`]; the value's memory overlaps no other tensor's, unless it is an output.

@@ -1,5 +1,5 @@
-//! Programs with an epilogue: tiles are made by the program and folded at
-//! once; the orders of `reduce` are kept whatever the strides.
+//! Programs with an epilogue: tiles are computed by the program and folded at once. The order of
+//! combination is that of `reduce`, whatever the strides.
 
 use super::layout::{Layout, MAX_AXES, MAX_TENSORS};
 use super::program::{Epilogue, MAX_VALUES, Program};
@@ -11,7 +11,7 @@ use crate::reduce::{Block, CHUNK, COLUMN_CHUNK, Fold};
 use crate::{copy::strided, par::Shared};
 use core::mem::MaybeUninit;
 
-/// Elements of a piece of a reduction that is cut to be shared by threads.
+/// Elements of a segment of a reduction that several threads share.
 const SEGMENT: usize = 256 << 10;
 /// Most pieces.
 const SEGMENTS: usize = 64;
@@ -25,7 +25,7 @@ struct Cut {
     /// Extents of a tile in groups A and B.
     rows: usize,
     columns: usize,
-    /// The value is read where it lies.
+    /// Set if the value is read in place.
     direct: bool,
     /// The group that is cut into segments, and their number and length.
     group: usize,
@@ -69,7 +69,7 @@ pub unsafe fn run(
     let tasks = if total * (p.steps.len() + 1) <= IN_PLACE { 1 } else { blocks * cut.segments };
     let each = if tasks == 1 { tiles } else { each };
     let wide = epilogue.fold.wide;
-    // Wide accumulators of all segments, where there are several.
+    // Wide accumulators of all segments, if there are several.
     let partial_bytes = if cut.segments > 1 { cut.segments * kept * wide } else { 0 };
     let mut partials = vec![0u128; partial_bytes.div_ceil(16)];
     let shared = Shared(partials.as_mut_ptr() as *mut u8);
@@ -119,8 +119,8 @@ pub unsafe fn run(
     }
 }
 
-/// Tiles and segments. Segments depend on the shape alone; tiles do not matter
-/// to the order.
+/// Chooses tiles and segments. Segments depend on the shape alone; tiles do not influence the
+/// order.
 fn cut(p: &Program, epilogue: &Epilogue, layout: &Layout, flags: &TensorFlags) -> Cut {
     let groups = &layout.groups;
     let (a, b) = (&groups[groups.len() - 2], &groups[groups.len() - 1]);
@@ -346,7 +346,7 @@ impl SegmentFold<'_> {
                 let mut block = self.block(values, scratch, tile);
                 let (mut at, end) = (a, a + tile.rows);
                 while at < end {
-                    // Narrow accumulators end where a chunk of rows or the range does.
+                    // Narrow accumulators end at the end of a chunk of rows, or of the range.
                     let stop = ((at / COLUMN_CHUNK + 1) * COLUMN_CHUNK).min(range.end);
                     block.rows = stop.min(end) - at;
                     (self.fold.columns)(narrow, block);

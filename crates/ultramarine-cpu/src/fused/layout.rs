@@ -1,10 +1,9 @@
-//! The iteration space of a command: axes shared by all tensors, collapsed and
-//! cut into groups.
+//! The iteration space of a command: axes shared by all tensors, collapsed and divided into groups.
 //!
-//! A tile is a range of group A times a range of group B (the last two groups),
-//! at one index of every outer group. A group is numbered row-major through its
-//! axes, so how a reduction is cut depends on shapes alone, while any strides
-//! within a group are met by the loads.
+//! A tile is a range of group A times a range of group B (the last two groups), at one index of
+//! every outer group. The elements of a group are numbered row-major through its axes. The division
+//! of a reduction therefore depends on shapes alone, while the loads handle any strides within a
+//! group.
 
 use crate::kernel::View;
 use core::mem::MaybeUninit;
@@ -100,7 +99,7 @@ pub struct Layout {
 pub struct Reduced {
     /// Bit `i`: axis `i` of the iteration shape.
     pub axes: u64,
-    /// The result does not depend on the order (integers), so axes may be sorted.
+    /// Set if the result does not depend on the order (integers), so that axes may be sorted.
     pub any_order: bool,
 }
 
@@ -146,13 +145,13 @@ pub fn iteration_shape(
 }
 
 impl Layout {
-    /// Without axes. (Layouts are big: fill them where they are.)
+    /// A layout without axes. (Layouts are large, so fill them in place.)
     #[inline]
     pub fn new() -> Self {
         Layout { axes: Stack::new(), groups: Stack::new() }
     }
 
-    /// Adds the axes: those of size 1 dropped, merged where every tensor allows it.
+    /// Adds the axes. Axes of size 1 are dropped, and axes are merged if every tensor allows it.
     pub fn fill(
         &mut self,
         shape: &[i64],
@@ -226,7 +225,7 @@ impl Layout {
     /// Groups for an epilogue: runs of kept and reduced axes; A and B
     /// are of different kinds.
     pub fn group_by_kind(&mut self) {
-        // Leave room for an A in front of a single group.
+        // Leave room for a group A in front of a single group.
         let mut bounds = Stack::<usize, { MAX_AXES + 1 }>::new();
         for i in 0..self.axes.len() {
             if i == 0 || self.axes[i].reduced != self.axes[i - 1].reduced {
@@ -235,7 +234,7 @@ impl Layout {
         }
         let n = self.axes.len();
         match bounds.len() {
-            // One value: a column of one row.
+            // A single value counts as a column of one row.
             0 => self.group(0, 0, true),
             1 => self.group(0, 0, !self.axes[0].reduced),
             _ => {}

@@ -1,11 +1,10 @@
 //! Runs elementwise programs and reductions over strided tensors.
 //!
-//! A command's tensors share an iteration space (`layout`), which is cut into
-//! tiles that stay in the L1 cache. A program (`program`) runs all its steps on a
-//! tile before it goes on: operands are read in place where they are contiguous,
-//! else loaded by the kernels of `copy`; the last step writes straight into
-//! the output where it can (`tile`). Single ops are programs of one step, so that
-//! fused and unfused results are bitwise identical.
+//! A command's tensors share an iteration space (`layout`), which is divided into tiles that stay
+//! in the L1 cache. A program (`program`) runs all its steps on a tile before it continues with the
+//! next. Contiguous operands are read in place; others are loaded by the kernels of `copy`. The
+//! last step writes directly to the output if possible (`tile`). Single operations are programs of
+//! one step, so that fused and unfused results are bitwise identical.
 //!
 //! * `anchored`: programs with a norm as anchor;
 //! * `epilogue`: reductions at the end of a program, with the accumulators of `reduce`;

@@ -1,4 +1,4 @@
-//! Float32 sums, differences and products in a row, joined into one pass.
+//! Joins consecutive float32 sums, differences and products into one pass.
 
 use super::program::{Run, Step};
 use super::source::Instruction;
@@ -6,7 +6,7 @@ use crate::elementwise::pair::{self, Arith};
 use crate::{dtype::DType, elementwise::TileOp, level::Level};
 use ultramarine_abi::schema::binary;
 
-/// A float32 sum, difference or product, until it is known what it is paired with.
+/// A float32 sum, difference or product whose partner is not yet known.
 #[derive(Clone, Copy)]
 pub struct Simple {
     op: Arith,
@@ -27,7 +27,7 @@ pub fn simple_of(values: &[DType], i: &Instruction) -> Option<Simple> {
     operands.iter().all(float).then_some(Simple { op, operands })
 }
 
-/// The steps with float32 sums, differences and products done a few in a pass, where
+/// The steps, in which a few float32 sums, differences and products are joined into one pass if the
 /// results in between have no other use.
 pub fn paired(
     mut steps: Vec<Step>,
@@ -38,8 +38,8 @@ pub fn paired(
 ) -> Vec<Step> {
     let uses = |value: u16| {
         let reads = |s: &Step| {
-            // Operands that repeat the first do not count (or count for two, which
-            // keeps a value from being swallowed, no more).
+            // An operand that repeats the first one does not count. (Or it counts twice, which only
+            // keeps a value from being absorbed.)
             let n = if s.operands[0] == s.operands[2] { 2 } else { 3 };
             s.operands[..n].iter().filter(|v| **v == value).count()
         };

@@ -1,5 +1,5 @@
-//! Programs, decoded and checked once: steps with their tile functions, and the
-//! registers (slots of the scratch memory) that hold tiles between steps.
+//! Programs, decoded and checked once: steps with their tile functions, and the registers (slots of
+//! the scratch memory) that hold tiles between steps.
 
 use super::layout::MAX_TENSORS;
 use super::pairs::{paired, simple_of};
@@ -20,7 +20,7 @@ pub const MAX_VALUES: usize = 160;
 pub struct Step {
     /// The function.
     pub run: Run,
-    /// Operand values; unused ones repeat the first.
+    /// Operand values; unused operands repeat the first.
     pub operands: [u16; 4],
     /// Value that it makes.
     pub result: u16,
@@ -36,10 +36,10 @@ pub enum Run {
 }
 
 impl Step {
-    /// Makes `n` elements of the result; `stream` lets a pair write past the caches.
+    /// Computes `n` elements of the result; `stream` lets a pair bypass the caches.
     ///
     /// # Safety
-    /// The places of the operands and of the result obey the contract of the function.
+    /// The addresses of the operands and of the result obey the contract of the function.
     #[inline(always)]
     pub unsafe fn call(&self, result: *mut u8, operands: [*mut u8; 4], n: usize, stream: bool) {
         let [a, b, c, _] = operands;
@@ -64,11 +64,11 @@ pub struct Output {
     pub tensor: u16,
     /// Bytes of an element.
     pub size: u8,
-    /// The step that makes it may write straight into the output.
+    /// Set if its step may write directly to the output.
     pub direct: bool,
-    /// A step after that one reads an input, which may be this output's memory.
+    /// Set if a later step reads an input whose memory may be this output's.
     pub late_reads: bool,
-    /// The step that makes it can write past the caches, and nothing reads it again.
+    /// Set if its step can bypass the caches, and nothing reads the output again.
     pub streams: bool,
 }
 
@@ -96,8 +96,8 @@ pub struct Program {
     pub sizes: Vec<u8>,
     /// Steps in order.
     pub steps: Vec<Step>,
-    /// Place of every value's slot: bytes before it, per element of a tile; or, of
-    /// constants that only pairs read, which of the blocks after all slots.
+    /// Position of every value's slot: the bytes before it, per element of a tile. For constants
+    /// that only pairs read, it is the index of a block after all slots.
     slots: Vec<u32>,
     /// Blocks of constants after the slots.
     blocks: usize,
@@ -107,7 +107,7 @@ pub struct Program {
     pub outputs: Vec<Output>,
     /// The reduction at its end.
     pub epilogue: Option<Epilogue>,
-    /// Every tensor is promised to be contiguous.
+    /// Set if all tensors are promised to be contiguous.
     pub contiguous: bool,
 }
 
@@ -239,7 +239,8 @@ impl Program {
         let mut operands = [i.operands[0], i.operands[1], i.operands[2], i.operands[0]];
         let there = operands[..n].iter().all(|v| usize::from(*v) < values.len());
         ensure!(there, "an instruction reads a value that is not there yet");
-        // Unused operands name a used one: always a valid pointer, no live range.
+        // Unused operands repeat a used one: this gives a valid pointer and does not extend a live
+        // range.
         for k in n..4 {
             operands[k] = operands[0];
         }

@@ -1,4 +1,4 @@
-//! Programs as kernels: choice of tiles and tasks.
+//! Programs as kernels: the choice of tiles and tasks.
 
 use super::layout::{self, Layout, MAX_TENSORS, Reduced, Stack};
 use super::program::{MAX_VALUES, Program};
@@ -11,7 +11,7 @@ use core::mem::MaybeUninit;
 
 /// Element-steps below which a command runs on the calling thread.
 pub const IN_PLACE: usize = 32 << 10;
-/// Elements from which the next tile is fetched ahead: less is in the caches anyway.
+/// Elements from which on the next tile is prefetched. Smaller data is in the caches anyway.
 const AHEAD: usize = 1 << 20;
 /// Element-steps of a task.
 const TASK: usize = 256 << 10;
@@ -59,7 +59,8 @@ impl Kernel for Fused {
     }
 }
 
-/// Runs a small program on contiguous tensors of one shape; false if it is not that.
+/// Runs a small program on contiguous tensors of one shape; returns false for other programs and
+/// tensors.
 ///
 /// # Safety
 /// As [`Kernel::run`].
@@ -109,7 +110,7 @@ unsafe fn flat(p: &Program, args: &Args<'_>) -> bool {
             }
         }
         for (output, tensor) in p.outputs.iter().zip(args.outputs).filter(|(o, _)| !o.direct) {
-            // SAFETY: every value has been made; this output is no input.
+            // SAFETY: every value has been computed; this output is not an input.
             unsafe {
                 let from = values[usize::from(output.value)].assume_init();
                 core::ptr::copy(from, tensor.data, n * usize::from(output.size));
@@ -119,8 +120,8 @@ unsafe fn flat(p: &Program, args: &Args<'_>) -> bool {
     true
 }
 
-/// Elements of a tile: all slots fit the L1 cache, with room for what is read in
-/// place; a multiple of 64.
+/// Elements of a tile, a multiple of 64. All slots fit the L1 cache, with room for operands that
+/// are read in place.
 pub fn tile_elements(p: &Program) -> usize {
     let budget: usize = 24 << 10;
     let widest = p.sizes.iter().copied().max().unwrap_or(1);
@@ -132,12 +133,12 @@ pub fn tile_elements(p: &Program) -> usize {
 pub struct TensorFlags {
     /// Bit per output of the program: write past the caches.
     pub streamed: u32,
-    /// Bit per output: make it in a slot first, for an input that is still read
-    /// may be its memory.
+    /// Bit per output: compute it in a slot first, because its memory may be that of an input that
+    /// is still read.
     pub staged: u32,
     /// Bit per input: load it into its slot, even where it could be read in place.
     pub copied: u32,
-    /// Bit per input: one element, broadcast to all.
+    /// Bit per input: it is one element, broadcast to all.
     pub splat: u32,
 }
 
@@ -157,13 +158,13 @@ impl TensorFlags {
                 flags.streamed |= 1 << i;
             }
             if let Some(input) = aliased() {
-                // Donated memory is read a moment before it is written.
+                // Donated memory is read just before it is written, so do not stream it.
                 flags.streamed &= !(1 << i);
                 if o.late_reads {
                     flags.staged |= 1 << i;
                 }
-                // Stores happen one by one: what other outputs or the reduction
-                // take from that input must not change under them.
+                // Stores happen one by one, so values that other outputs or the reduction take from
+                // that input must not change meanwhile.
                 let named = |v: u16| usize::from(v) == input;
                 if p.outputs.iter().any(|o| named(o.value))
                     || p.epilogue.as_ref().is_some_and(|c| named(c.value))
@@ -183,8 +184,8 @@ pub fn addresses(args: &Args<'_>) -> Stack<*mut u8, MAX_TENSORS> {
     data
 }
 
-/// The axis next to which the last axis should be tiled, because some tensor is
-/// contiguous along it and not along the last.
+/// The axis along which tiles should extend besides the last one, because some tensor is contiguous
+/// along it and not along the last.
 fn crossing(layout: &Layout, p: &Program, splat: u32) -> Option<usize> {
     let (last, rest) = layout.axes.split_last()?;
     if last.len < 8 {
@@ -223,12 +224,12 @@ unsafe fn elementwise(cx: &Context, p: &Program, layout: &mut Layout, args: &Arg
         layout.group(0, axes - 2, false);
         layout.group(axes - 2, axes - 1, false);
         layout.group(axes - 1, axes, false);
-        // Tiles of the L2 cache: whole pieces of memory matter more here.
+        // Size tiles for the L2 cache, because whole cache lines matter more here.
         let widest = p.sizes.iter().copied().max().unwrap_or(1);
         rows = transpose::side(widest.into()).min(layout.axes[axes - 2].len);
         columns = transpose::side(widest.into()).min(last);
     } else if last >= most / 2 {
-        // Rows are long: a tile stays within one, and rows are cut evenly.
+        // Rows are long, so a tile stays within one row, and rows are divided evenly.
         let outer = axes.saturating_sub(1);
         layout.group(0, outer, false);
         layout.group(outer, outer, false);

@@ -1,4 +1,5 @@
-//! Scratch memory of tasks: the stack for little, else memory that each thread keeps.
+//! Scratch memory of tasks: small amounts are on the stack, larger ones in memory that each thread
+//! keeps.
 
 use core::cell::Cell;
 use core::mem::MaybeUninit;
@@ -22,7 +23,7 @@ pub fn with<R>(bytes: usize, f: impl FnOnce(*mut u8) -> R) -> R {
         let mut lines = [EMPTY; SMALL / 64];
         return f(lines.as_mut_ptr() as *mut u8);
     }
-    // Taken out for the call, so a nested call would just get memory of its own.
+    // The memory is taken out for the call, so that a nested call gets memory of its own.
     let mut kept = KEPT.try_with(Cell::take).unwrap_or_default();
     let lines = bytes.div_ceil(64);
     if kept.len() < lines {

@@ -2,10 +2,10 @@
 
 use super::program::{Run, Step};
 
-/// Marks the place of a constant that only pairs read: a block after all slots. See `Program::place`.
+/// Marks the position of a constant that only pairs read: a block after all slots. See `Program::place`.
 pub const CONSTANT_PLACE: u32 = 1 << 31;
 
-/// Hands out slots, taking back those of dead values.
+/// Allocates slots, and reuses those of dead values.
 #[derive(Default)]
 struct Slots {
     free: Vec<(u32, u8)>,
@@ -26,10 +26,9 @@ impl Slots {
 /// Places of the values' slots, their total in bytes per element, and the number of
 /// blocks of constants.
 ///
-/// Inputs have slots of their own, and constants too unless only pairs read them; a
-/// result takes the slot of a dead value of its size, and those of outputs live to the
-/// end. A result never takes the slot of an operand that dies with it: in place, tile
-/// functions are slower.
+/// Inputs have slots of their own, and so do constants unless only pairs read them. A result takes the slot of a dead
+/// value of the same size. Slots of outputs live to the end. A result never takes the slot of an operand that dies at
+/// the same step, because tile functions are slower in place.
 pub fn allocate(
     sizes: &[u8],
     n_inputs: usize,

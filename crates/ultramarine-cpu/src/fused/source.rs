@@ -1,4 +1,4 @@
-//! Programs as they come in, before they are checked.
+//! Programs as they are received, before they are checked.
 
 use crate::{dtype::DType, elementwise::TileOp, kernel::Desc, kernel::Refusal};
 use ultramarine_abi::fused;
@@ -14,7 +14,7 @@ pub struct Instruction {
     pub dtype: DType,
 }
 
-/// A program as it comes in.
+/// A program as it is received.
 #[derive(Clone, Debug, Default)]
 pub struct Source {
     /// In order.

@@ -1,4 +1,4 @@
-//! Running a program's steps on one tile.
+//! Runs a program's steps on one tile.
 
 use super::layout::{Group, Layout, MAX_TENSORS, NOT_LINEAR};
 use super::program::{MAX_VALUES, Program};
@@ -46,8 +46,8 @@ pub struct Frame<'a> {
     pub room: usize,
     /// The tensors that are handled specially.
     pub flags: TensorFlags,
-    /// Fetch the next tile's inputs while the steps of this one run in the L1 cache:
-    /// otherwise memory idles meanwhile.
+    /// Set if the next tile's inputs are prefetched while the steps of this tile run in the L1
+    /// cache; otherwise memory would idle.
     pub ahead: bool,
 }
 
@@ -98,8 +98,8 @@ impl Frame<'_> {
         self.program.scratch(self.room)
     }
 
-    /// Fills the slots of what is the same in all tiles, `n` elements of them, and
-    /// points every value at its slot.
+    /// Fills the slots of values that are the same in all tiles, `n` elements of each, and points
+    /// every value at its slot.
     ///
     /// # Safety
     /// `scratch` has [`Frame::scratch`] bytes, aligned to 64; `n` is at most `room`;
@@ -210,8 +210,8 @@ impl Frame<'_> {
         }
     }
 
-    /// Copies a tile of a program that does only that, from the input's memory
-    /// to the output's; false if the general path is needed.
+    /// Copies a tile of a program that only copies, from the input's memory to the output's;
+    /// returns false if the general path is needed.
     ///
     /// # Safety
     /// As [`Frame::run`].
@@ -284,7 +284,7 @@ impl Frame<'_> {
         }
         // Outputs that their step writes in place.
         let mut stored = 0u32;
-        // The output, of those, that goes past the caches (the last: a root).
+        // The one of these outputs that bypasses the caches (the last one: a root).
         let mut streaming = None;
         for (i, output) in p.outputs.iter().enumerate() {
             let (t, size) = (usize::from(output.tensor), usize::from(output.size));

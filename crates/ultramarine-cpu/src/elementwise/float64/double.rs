@@ -48,10 +48,10 @@ pub(super) fn quotient<I: Isa>(a: f64, a_low: f64, b: f64, b_low: f64) -> (f64, 
     (q, rest * inverse)
 }
 
-/// The exact square root of `z` less its float64 `s`.
+/// The exact square root of `z` minus its float64 approximation `s`.
 #[inline(always)]
 pub(super) fn root_rest<I: Isa>(z: f64, s: f64) -> f64 {
     let (p, error) = product::<I>(s, s);
-    // No 0/0 at 0.
+    // Avoid 0/0 at 0.
     ((z - p) - error) * (0.5 / (s + f64::MIN_POSITIVE))
 }

@@ -78,8 +78,8 @@ pub(super) fn power_of_two(n: u64) -> f64 {
     f64::from_bits(n.wrapping_add(1023) << 52)
 }
 
-/// e^x from `near_one`'s y and the n of x, for -746 <= x <= 710: in two steps, as 2^n may be
-/// out of range.
+/// e^x from `near_one`'s y and the n of x, for -746 <= x <= 710. It scales in two steps, because
+/// 2^n may be out of range.
 #[inline(always)]
 pub(super) fn scale(y: f64, n: u64, x: f64) -> f64 {
     let tiny = x < -690.0;
@@ -90,7 +90,7 @@ pub(super) fn scale(y: f64, n: u64, x: f64) -> f64 {
     y * f64::from_bits(bits) * last
 }
 
-/// `low` and `high` as bounds; NaN stays.
+/// Clamps to the bounds `low` and `high`; NaN is kept.
 #[inline(always)]
 pub(super) fn clamp(x: f64, low: f64, high: f64) -> f64 {
     let x = if x > high { high } else { x };
@@ -131,7 +131,7 @@ pub(super) fn scaled_expm1<I: Isa>(x: f64, m: i64) -> (f64, f64) {
 /// e^x - 1.
 #[inline(always)]
 pub(in crate::elementwise) fn expm1<I: Isa>(x: f64) -> f64 {
-    // Half of it first: 2^1024 is no float64.
+    // Compute half of it first, because 2^1024 is not a float64.
     let (half, rest) = scaled_expm1::<I>(clamp(x, -38.0, 710.0), -1);
     let y = 2.0 * (half + rest);
     // Keeps -0 and subnormal numbers.
@@ -143,7 +143,7 @@ pub(in crate::elementwise) fn expm1<I: Isa>(x: f64) -> f64 {
 pub fn sigmoid<I: Isa>(x: f64) -> f64 {
     let e = exp::<I>(-x.abs());
     let above = if x < 0.0 { e } else { 1.0 };
-    // 1 + e is d + lost; the quotient by d, less its share of `lost`.
+    // The quotient by d, minus the correction for `lost`: 1 + e is d + lost.
     let (d, lost) = fast_sum(1.0, e);
     let y = above / d;
     fma64::<I>(-y, lost * (1.0 - 0.5 * e), y)

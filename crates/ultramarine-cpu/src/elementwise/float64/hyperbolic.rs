@@ -8,9 +8,9 @@ use crate::elementwise::poly::fma64;
 use crate::level::Isa;
 use std::f64::consts::LN_2;
 
-/// Below it the functions with f(x) = x + O(x^3) are x.
+/// Below this, functions with f(x) = x + O(x^3) equal x.
 const TINY: f64 = 1.0e-9;
-/// Above it x^2 + 1 is x^2.
+/// Above this, x^2 + 1 equals x^2.
 const LARGE: f64 = 1.0e9;
 
 /// Hyperbolic tangent: m / (m + 2) with m = e^(2|x|) - 1.
@@ -31,7 +31,7 @@ pub(in crate::elementwise) fn tanh<I: Isa>(x: f64) -> f64 {
 pub(in crate::elementwise) fn sinh<I: Isa>(x: f64) -> f64 {
     let a = x.abs();
     let (m, low) = scaled_expm1::<I>(if a > 710.6 { 710.6 } else { a }, -2);
-    // The quotient matters for small m.
+    // The quotient matters only for small m.
     let small = if m > 1.0e18 { 1.0e18 } else { m };
     let (d, d_low) = sum(4.0 * small, 1.0);
     let (q, rest) = quotient::<I>(small, low, d, fma64::<I>(4.0, low, d_low));

@@ -25,7 +25,8 @@ pub(super) fn split(x: f64) -> (f64, f64) {
     // Carries into the exponent where the mantissa is above sqrt(2).
     let shifted = x.to_bits().wrapping_sub(ROOT_HALF);
     let m = (shifted & 0x000f_ffff_ffff_ffff).wrapping_add(ROOT_HALF);
-    // k + 1024 as the low bits of a number above 2^52: few levels convert 64-bit integers.
+    // k + 1024 as the low bits of a number above 2^52, because few levels can convert 64-bit
+    // integers.
     let biased = shifted.wrapping_add(1024 << 52) >> 52;
     let k = f64::from_bits(biased | 0x4330_0000_0000_0000) - (4_503_599_627_370_496.0 + 1024.0);
     (k, f64::from_bits(m))
@@ -53,8 +54,8 @@ fn small<I: Isa>(f: f64) -> (f64, f64, f64) {
     (high, fma64::<I>(s, fma64::<I>(z, p, half), low - lost), s)
 }
 
-/// Applies `finish(k, high, low)` to a positive finite x, with ln(1 + f) = high + low, and
-/// sets the rest.
+/// Applies `finish(k, high, low)` to a positive finite x, with ln(1 + f) = high + low, and sets the
+/// results for all other x.
 #[inline(always)]
 fn with_specials<I: Isa>(x: f64, finish: impl Fn(f64, f64, f64) -> f64) -> f64 {
     let tiny = x < f64::MIN_POSITIVE;
@@ -98,7 +99,7 @@ pub(in crate::elementwise) fn log10<I: Isa>(x: f64) -> f64 {
     })
 }
 
-/// ln(1 + x + low) for x > -1, `low` below a unit of x; other x give anything.
+/// ln(1 + x + low) for x > -1, with `low` below a unit of x. For other x the result is unspecified.
 #[inline(always)]
 pub(super) fn log1p_of_sum<I: Isa>(x: f64, low: f64) -> f64 {
     let (u, lost) = sum(1.0, x);
@@ -145,7 +146,7 @@ fn log1p_to_one<I: Isa>(x: f64) -> (f64, f64) {
 pub fn logaddexp<I: Isa>(x: f64, y: f64) -> f64 {
     let (high, low) = if x > y { (x, y) } else { (y, x) };
     let difference = low - high;
-    // Equal infinities differ by NaN.
+    // The difference of equal infinities is NaN.
     let difference = if low == high { 0.0 } else { difference };
     let (rest, rest_low) = log1p_to_one::<I>(exp::<I>(difference));
     let (sum, error) = sum(high, rest);

@@ -1,11 +1,10 @@
 //! float64 functions, branch-free, so that loops over them vectorise.
 //!
-//! Argument reductions and last steps keep two numbers where one would lose bits
-//! (`double`). Results are within a unit in the last place, or two for inverse hyperbolic
-//! functions, erf and its inverse, sigmoid, arctan2 and logaddexp (`tests/units/elementwise/float64.rs` has
-//! the bounds). Special values are those of the C standard. Polynomials are own fits
-//! by Remez's algorithm in arithmetic of 240 bits; each states its interval and the
-//! greatest error, relative to the function that it is a part of.
+//! Argument reductions and last steps keep two numbers where one would lose bits (`double`). Results are within one
+//! unit in the last place, or two for inverse hyperbolic functions, erf and its inverse, sigmoid, arctan2 and logaddexp
+//! (`tests/units/elementwise/float64.rs` has the bounds). Special values follow the C standard. The polynomials were
+//! fitted for this project by Remez's algorithm in 240-bit arithmetic. Each comment gives the interval and the largest
+//! error, relative to the function that uses the polynomial.
 
 mod double;
 mod erf;

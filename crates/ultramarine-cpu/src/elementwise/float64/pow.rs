@@ -1,5 +1,5 @@
-//! float64 powers: e^(y ln |x|), with ln |x| to 2^-65 of it as two numbers, after the
-//! plan of [`super::log`] and [`super::exp`].
+//! float64 powers: e^(y ln |x|), where ln |x| is two numbers with a relative error of 2^-65. The
+//! method is that of [`super::log`] and [`super::exp`].
 
 use super::double::{MAGIC, fast_sum, product};
 use super::exp::{LN2_HIGH, LN2_LOW, clamp, near_one, scale};
@@ -60,12 +60,13 @@ fn exp<I: Isa>(x: f64, low: f64) -> f64 {
 /// x^y.
 #[inline(always)]
 pub(in crate::elementwise) fn power<I: Isa>(x: f64, y: f64) -> f64 {
-    // Without fused multiply-add the products' errors cost more than the platform's tables.
+    // Without fused multiply-add, computing the products' errors is slower than the platform's
+    // table-based function.
     if !I::FMA {
         return x.powf(y);
     }
     let a = x.abs();
-    // No exponent beyond it makes a difference, but its products are finite.
+    // Larger exponents make no difference to the result, but their products would overflow.
     let bounded = clamp(y, -1.0e24, 1.0e24);
     let (l, l_low) = log::<I>(a);
     let (e, e_low) = product::<I>(bounded, l);

@@ -10,13 +10,12 @@ use crate::elementwise::poly::{fma64, poly};
 use crate::level::Isa;
 use std::f64::consts::{FRAC_2_PI, FRAC_PI_2, FRAC_PI_4, PI};
 
-/// Above it the loops call the scalar functions.
+/// Above this, the loops call the scalar functions.
 const BOUND: f64 = 1.0e6;
-/// pi/2 less its float64.
+/// pi/2 minus its float64 approximation.
 const PI_2_LOW: f64 = 6.123_233_995_736_766e-17;
 
-/// True if `x` is out of the reduction's range (NaN and infinities are not:
-/// they become NaN).
+/// True if `x` is out of the reduction's range (false for NaN and infinities, which become NaN).
 #[inline(always)]
 pub(in crate::elementwise) fn is_large(x: f64) -> bool {
     (x.abs() > BOUND) & (x.abs() < f64::INFINITY)
@@ -165,12 +164,13 @@ pub(in crate::elementwise) fn arccos<I: Isa>(x: f64) -> f64 {
     let (high, low) = fast_sum(base, -signed.0);
     let y = high + (low + (base_low - signed.1));
     let y = if large & !negative { s + rest } else { y };
-    // One NaN, whichever operand of a sum the compiler puts first.
+    // Return one fixed NaN, because a sum's NaN would depend on the operand that the compiler puts
+    // first.
     if a <= 1.0 { y } else { f64::NAN }
 }
 
-/// The angle in [0, pi/2] of the point (x, y), neither negative nor both zero, as two
-/// numbers.
+/// The angle in [0, pi/2] of the point (x, y), as two numbers. Neither coordinate is negative, and
+/// not both are zero.
 #[inline(always)]
 fn angle<I: Isa>(y: f64, x: f64) -> (f64, f64) {
     let steep = y > x;
@@ -180,7 +180,7 @@ fn angle<I: Isa>(y: f64, x: f64) -> (f64, f64) {
     let (a, a_low) = sum(low, if middle { -high } else { 0.0 });
     let (b, b_low) = sum(high, if middle { low } else { 0.0 });
     let (t, t_low) = quotient::<I>(a, a_low, b, b_low);
-    // Products with subnormal numbers have no error that is a number.
+    // The error terms of products of subnormal numbers are not valid numbers.
     let t_low = if low < 1.0e-290 { 0.0 } else { t_low };
     let z = t * t;
     // z <= 0.1717: 2^-59.5 of the arctangent.
@@ -214,7 +214,7 @@ fn angle<I: Isa>(y: f64, x: f64) -> (f64, f64) {
 #[inline(always)]
 pub(in crate::elementwise) fn arctan<I: Isa>(x: f64) -> f64 {
     let a = x.abs();
-    // pi/2 is nearest from far below on; products must not overflow.
+    // The result is pi/2 from much smaller values on; clamp because products must not overflow.
     let (y, rest) = angle::<I>(if a > 1.0e18 { 1.0e18 } else { a }, 1.0);
     let y = if a < 1.0e-9 { a } else { y + rest };
     y.copysign(x)
@@ -225,16 +225,16 @@ pub(in crate::elementwise) fn arctan<I: Isa>(x: f64) -> f64 {
 pub(in crate::elementwise) fn arctan2<I: Isa>(y: f64, x: f64) -> f64 {
     let (a, b) = (y.abs(), x.abs());
     let most = if a > b { a } else { b };
-    // Keeps sums and inverses finite and tiny quotients' operands normal.
+    // Keep sums and inverses finite, and the operands of tiny quotients normal.
     let scale = if most < 1.0e-200 { 1.329_227_995_784_916e36 } else { 1.0 }; // 2^120
     let scale = if most > 1.0e200 { 7.523_163_845_262_64e-37 } else { scale }; // 2^-120
     let infinite = most == f64::INFINITY;
-    // Infinities and 0/0 as points in their directions.
+    // Replace infinities and 0/0 by points in their directions.
     let a = if infinite { if a == most { 1.0 } else { 0.0 } } else { a * scale };
     let b = if infinite { if b == most { 1.0 } else { 0.0 } } else { b * scale };
     let b = if most == 0.0 { 1.0 } else { b };
     let (t, rest) = angle::<I>(a, b);
-    // Not x < 0: -0 counts.
+    // Not x < 0, because the sign of -0 counts.
     let left = 1f64.copysign(x) < 0.0;
     let (high, low) = fast_sum(PI, -t);
     let t = if left { high + (low + (2.0 * PI_2_LOW - rest)) } else { t + rest };
