@@ -1,5 +1,5 @@
-//! The interface of every family of kernels: prepared from dtypes, ranks and
-//! attributes once, run with tensors often.
+//! The interface of every family of kernels: a kernel is prepared once from dtypes, ranks and attributes, and then run
+//! with tensors many times.
 
 use crate::{dtype::DType, level::Level, par::Par};
 use ultramarine_abi::{self as abi, TensorDesc, helper::Plain, layout, schema};
@@ -7,7 +7,7 @@ use ultramarine_abi::{self as abi, TensorDesc, helper::Plain, layout, schema};
 /// A tensor of a command: first element, shape and strides in elements.
 #[derive(Clone, Copy)]
 pub struct View<'a> {
-    /// Address of the first element (strides may lead below it).
+    /// Address of the first element (strides may lead to lower addresses).
     pub data: *mut u8,
     /// Element type.
     pub dtype: DType,
@@ -50,7 +50,7 @@ impl<'a> View<'a> {
         self.shape.iter().product::<i64>() as usize
     }
 
-    /// Row-major without gaps (strides of axes of size 1 do not matter).
+    /// True if the view is row-major without gaps (strides of axes of size 1 do not matter).
     #[inline]
     pub fn is_contiguous(&self) -> bool {
         let mut expected = 1;
@@ -79,14 +79,14 @@ pub struct Context {
 pub struct Args<'a> {
     /// Inputs.
     pub inputs: &'a [View<'a>],
-    /// Outputs; they overlap no input, unless an input is exactly the output
-    /// (same address, shape and strides: donation of an elementwise operand).
+    /// Outputs. They do not overlap inputs, unless an input is exactly the output (same address, shape and strides: a
+    /// donated elementwise operand).
     pub outputs: &'a [View<'a>],
     /// Scalars: little-endian bits of their dtype.
     pub scalars: &'a [[u64; 2]],
 }
 
-/// A prepared kernel. Used by many threads at once.
+/// A prepared kernel, which many threads may use at once.
 pub trait Kernel: Send + Sync {
     /// Runs it to the end.
     ///
@@ -96,14 +96,14 @@ pub trait Kernel: Send + Sync {
     unsafe fn run(&self, cx: &Context, args: &Args<'_>) -> Result<(), String>;
 }
 
-/// The reason for a missing plan.
+/// The reason why there is no plan.
 #[derive(Debug)]
 pub enum Refusal {
     /// Unknown op, code, dtype or attribute.
     Unsupported,
     /// The inputs must be row-major contiguous.
     NeedsContiguous,
-    /// Malformed request: what is wrong.
+    /// Malformed request, with a description of the error.
     Invalid(String),
 }
 
@@ -142,7 +142,7 @@ pub struct Desc {
     pub dtype: DType,
     /// Rank.
     pub ndim: usize,
-    /// Promised to be row-major without gaps.
+    /// Set if the tensor is promised to be row-major without gaps.
     pub contiguous: bool,
 }
 
@@ -167,8 +167,7 @@ pub struct Op {
 
 impl Op {
     /// # Safety
-    /// `attributes` is NULL or points at an attribute struct, which starts with its size, for as
-    /// long as this lives.
+    /// `attributes` is NULL or points to an attribute struct, which begins with its size and lives as long as this.
     pub unsafe fn new(id: schema::OpId, attributes: *const core::ffi::c_void) -> Self {
         Op { id, attributes }
     }
@@ -186,7 +185,7 @@ impl Op {
     }
 }
 
-/// `code`, if the family has it.
+/// Returns `code` if the family has it.
 pub fn known(code: u32, names: &[&str]) -> Result<u32, Refusal> {
     if (code as usize) < names.len() { Ok(code) } else { Err(Refusal::Unsupported) }
 }

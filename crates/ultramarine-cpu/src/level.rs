@@ -1,7 +1,7 @@
 //! Instruction-set levels, chosen at run time.
 //!
-//! A kernel's loop is a [`Body`]: written once, `#[inline(always)]`, compiled
-//! into one function per level, where the compiler vectorises it for that level.
+//! A kernel's loop is a [`Body`]: written once, `#[inline(always)]`, and compiled into one function per level, for
+//! which the compiler vectorises it.
 
 use std::sync::OnceLock;
 
@@ -19,13 +19,13 @@ pub enum Level {
 }
 
 impl Level {
-    /// Every level that this machine can run and that most kernels are compiled for, lowest first.
+    /// All levels that this machine supports and for which most kernels are compiled, lowest first.
     pub fn available() -> &'static [Level] {
         const ALL: [Level; 3] = [Level::Baseline, Level::V3, Level::V4];
         &ALL[..=Level::detected().min(Level::V4) as usize]
     }
 
-    /// Every level that this machine can run, lowest first: those that products are compiled for.
+    /// All levels that this machine supports and for which matrix products are compiled, lowest first.
     pub fn of_products() -> &'static [Level] {
         const ALL: [Level; 4] = [Level::Baseline, Level::V3, Level::V4, Level::Amx];
         // Builds with debug assertions emulate AMX, for tests.
@@ -36,8 +36,8 @@ impl Level {
         &ALL[..=most as usize]
     }
 
-    /// The highest level of this machine; AMX only where `ULTRAMARINE_CPU_LEVEL` asks for no lower one, since the permission
-    /// for it enlarges the stacks that signal handlers need.
+    /// The highest level of this machine. AMX is chosen only if `ULTRAMARINE_CPU_LEVEL` does not request a lower level,
+    /// because its permission enlarges the stacks that signal handlers need.
     pub fn detected() -> Level {
         #[cfg(target_arch = "x86_64")]
         {
@@ -68,14 +68,14 @@ impl Level {
         Level::Baseline
     }
 
-    /// The level in use: the detected one, or the lower one that the environment
-    /// variable `ULTRAMARINE_CPU_LEVEL` (`baseline`, `v3`, `v4`, `amx`) asks for.
+    /// The level in use: the detected one, or a lower one requested by the environment variable `ULTRAMARINE_CPU_LEVEL`
+    /// (`baseline`, `v3`, `v4`, `amx`).
     pub fn current() -> Level {
         static LEVEL: OnceLock<Level> = OnceLock::new();
         *LEVEL.get_or_init(|| Level::asked().min(Level::detected()))
     }
 
-    /// The level that the environment asks for, or the highest one.
+    /// The level that the environment requests, or the highest one.
     fn asked() -> Level {
         static ASKED: OnceLock<Level> = OnceLock::new();
         *ASKED.get_or_init(|| match std::env::var("ULTRAMARINE_CPU_LEVEL").as_deref() {
@@ -97,13 +97,12 @@ impl Level {
     }
 }
 
-/// The properties of a level, as constants that a loop can be compiled for. There is none of [`Level::Amx`]: its loops are
-/// [`Level::V4`]'s.
+/// The properties of a level, as constants for which a loop can be compiled. [`Level::Amx`] has no type of its own: its
+/// loops are those of [`Level::V4`].
 pub trait Isa: Copy + Send + Sync + 'static {
     /// The level.
     const LEVEL: Level;
-    /// `mul_add` is one instruction; where it is not, it is a slow
-    /// library call, so use a product and a sum.
+    /// Set if `mul_add` is one instruction. Otherwise it is a slow library call, so use a product and a sum.
     const FMA: bool;
 }
 

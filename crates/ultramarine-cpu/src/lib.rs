@@ -1,7 +1,7 @@
 //! CPU kernels of Ultramarine, behind the backend contract.
 //!
-//! The crate knows no graphs and no arrays: it is reached through the function
-//! table that [`backend_init`] fills. Memory, streams and threads are the host's.
+//! The crate has no notion of graphs or arrays. It is called through the function table that [`backend_init`] fills.
+//! Memory, streams and threads belong to the host.
 //!
 //! * [`level`]: instruction sets, chosen at run time; [`par`]: the host's pool;
 //! * [`kernel`]: the traits that families implement; `table`: the contract's side;

@@ -7,8 +7,8 @@ use ultramarine_abi::HostTable;
 
 static INTERRUPTED: OnceLock<fn() -> bool> = OnceLock::new();
 
-/// Registers a function by which the host ends loops early. It is asked before each piece, by the thread that runs it; once
-/// it returned true, the command whose loop that is fails. Only the first call counts.
+/// Registers a function by which the host ends loops early. The thread that runs a piece calls it before each piece.
+/// Once it returns true, the command that the loop belongs to fails. Only the first registration counts.
 pub fn set_interrupted(interrupted: fn() -> bool) {
     let _ = INTERRUPTED.set(interrupted);
 }
@@ -39,10 +39,9 @@ impl Par {
         }
     }
 
-    /// Calls `body(i)` for every `i < count`, in any order, on several threads,
-    /// and returns when all are done. How work is cut into indices must depend on
-    /// shapes alone, never on the number of threads: results are to be the same
-    /// on every machine.
+    /// Calls `body(i)` for every `i < count`, in any order, on several threads, and returns when all calls have
+    /// returned. The division of work into indices must depend on shapes alone, never on the number of threads, because
+    /// results have to be the same on every machine.
     ///
     /// # Panics
     /// When a call panicked, or the host ended the loop.
@@ -60,7 +59,7 @@ impl Par {
                     parallel_for(*host, count as u64, entry::<F>, &raw const task as *mut c_void)
                 };
                 if task.ended.load(Ordering::Relaxed) {
-                    // Past the panic hook: nothing went wrong.
+                    // Bypass the panic hook, because this is not an error.
                     std::panic::resume_unwind(Box::new(Interrupted));
                 }
                 assert!(!task.panicked.load(Ordering::Relaxed), "a CPU kernel's task panicked");

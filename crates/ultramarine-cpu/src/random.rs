@@ -1,10 +1,9 @@
 //! RANDOM_BITS: Threefry-2x32 with 20 rounds (Salmon, Moraes, Dror, Shaw: "Parallel
 //! random numbers: as easy as 1, 2, 3", 2011).
 //!
-//! The bits of a key are `n` 32-bit words, little-endian, cut to the bytes that are
-//! wanted. With `half` = n / 2 and `odd` = n % 2, the counters (i, half + odd + i)
-//! give words i and half + odd + i; if n is odd, the counters (half, 0) give word
-//! `half` and a word that is dropped.
+//! The bits of a key are `n` 32-bit words, little-endian, cut to the requested number of bytes.
+//! With `half` = n / 2 and `odd` = n % 2, the counters (i, half + odd + i) give words i and half +
+//! odd + i. If n is odd, the counters (half, 0) give word `half` and a word that is dropped.
 
 use crate::kernel::{Args, Context, Kernel, Prepared, Refusal, Signature};
 use crate::level::{Body, Isa, Level, at};
@@ -45,7 +44,7 @@ impl Kernel for RandomBits {
             Nest::new((outer..output.shape.len()).map(|a| (output.shape[a], [output.strides[a]])));
         let width = output.dtype.size();
         let bytes = own.size() * width;
-        // One run of bytes per key can be written at once, else through a buffer.
+        // If a key has a single run of bytes, it is written directly, else through a buffer.
         let direct = own.size() == 1 || own.inner() == (own.size(), [1]);
         let pairs = bytes.div_ceil(4).div_ceil(2);
         let parts = if direct { pairs.div_ceil(TASK) } else { 1 };
@@ -143,7 +142,7 @@ impl Body for Pairs<'_> {
     fn call<I: Isa>(self, _isa: I) {
         let (first, apart) = (self.first as u32, self.apart as u32);
         let [low, high] = self.words;
-        // Whole vectors, also for the few words of a short run.
+        // Compute whole vectors, also for the few words of a short run.
         for i in 0..self.count.next_multiple_of(16).min(BLOCK) {
             let counter = first.wrapping_add(i as u32);
             [low[i], high[i]] = threefry(self.key, [counter, counter.wrapping_add(apart)]);

@@ -20,7 +20,7 @@ fn gcd(a: i64, b: i64) -> i64 {
 fn of(axis: &Axis) -> Vec<Phase> {
     let s = axis.spread;
     if s == 1 || axis.input == 1 {
-        // Without input dilation there is a single class.
+        // No zeros lie between the elements, so there is a single class.
         let axis = Axis { spread: 1, ..*axis };
         return vec![Phase { axis, outputs: [0, 1], taps: [0, 1] }];
     }

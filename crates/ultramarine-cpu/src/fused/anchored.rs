@@ -71,11 +71,11 @@ struct Anchored {
     anchor: Box<dyn Kernel>,
     /// Inputs of the program.
     own: usize,
-    /// Number of steps plus one.
+    /// Index of the further output that the norm reads; if there is none, the value is in scratch memory.
     read: Option<usize>,
     /// The value's dtype.
     dtype: DType,
-    /// Steps, and one more.
+    /// Number of steps plus one.
     work: usize,
     /// Number of scalars of the program; the norm's scalars follow them.
     constants: usize,

@@ -1,11 +1,11 @@
-//! DYNAMIC_SLICE and DYNAMIC_SLICE_UPDATE: the window of a tensor that begins at starts in memory.
+//! DYNAMIC_SLICE and DYNAMIC_SLICE_UPDATE: the window of a tensor whose start is read from memory.
 
 use super::indices::{OutOfRange, add_offsets};
 use crate::kernel::{Args, Context, Desc, Kernel, Prepared, Refusal, Signature, View};
 use crate::{level::Level, strided::copy};
 use ultramarine_abi::schema::DynamicSliceAttrs;
 
-/// The axes that the starts are about.
+/// The axes to which the starts apply.
 struct Starts {
     axes: Vec<usize>,
 }
@@ -56,7 +56,7 @@ impl Starts {
         Ok(Starts { axes })
     }
 
-    /// The window of `whole` of a shape. Held inside.
+    /// The window of the given shape in `whole`, clamped so that it is inside.
     ///
     /// # Safety
     /// The starts are valid, of the dtype that was prepared for.
@@ -75,7 +75,7 @@ impl Starts {
         for (i, axis) in self.axes.iter().enumerate() {
             let bytes = i as isize * starts.strides[0] as isize * starts.dtype.size() as isize;
             let start = starts.data.wrapping_offset(bytes);
-            // Size 0: what is below 0 is not counted from the end.
+            // Size 0, because negative starts are not counted from the end.
             let limits = (0, whole.shape[*axis] - shape[*axis] + 1);
             let (step, clamp) = (whole.strides[*axis] as isize, OutOfRange::Clamp);
             // SAFETY: `start` is one of the starts.

@@ -8,7 +8,7 @@ use crate::strided::{Nest, TASK, for_size, move_run};
 use crate::{level::Level, par::Shared};
 use ultramarine_abi::schema::GatherAttrs;
 
-/// Bytes of the next slice that are fetched while one is copied.
+/// Bytes of the next slice that are prefetched while a slice is copied.
 const AHEAD: usize = 2048;
 
 struct Gather {
@@ -44,11 +44,11 @@ impl Kernel for Gather {
             Nest::new((0..source.shape.len()).map(|a| {
                 (output.shape[split + a], [source.strides[a], output.strides[split + a]])
             }));
-        // Tasks are blocks of positions, or parts of slices where these are large.
+        // Tasks are blocks of positions, or parts of slices if slices are large.
         let block = (TASK / slice.size()).clamp(1, BLOCK);
         let blocks = positions.size().div_ceil(block);
         let parts = slice.size().div_ceil(TASK);
-        // Small blocks are joined to tasks of a useful size.
+        // Small blocks are joined so that a task has enough work.
         let joined = (TASK / (block * slice.size())).max(1);
         for_size!(source.dtype.size(), T => {
             let move_block = |number: usize, part: usize| {
@@ -109,7 +109,7 @@ unsafe fn move_slices<T: Copy>(
             if let Some(next) = from.get(i + 1)
                 && steps[0] == 1
             {
-                // Rows lie anywhere, so that the processor does not foresee the next one.
+                // The next row can be anywhere, so the processor cannot predict it; prefetch it.
                 let next = source.wrapping_offset(next + first).cast::<u8>();
                 let bytes = (part.len() * size_of::<T>()).min(AHEAD);
                 (0..bytes).step_by(64).for_each(|line| prefetch(next.wrapping_add(line)));

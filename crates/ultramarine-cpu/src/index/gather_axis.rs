@@ -31,8 +31,8 @@ pub fn prepare(attrs: AxisAttrs, signature: &Signature<'_>, level: Level) -> Pre
     Ok(Box::new(GatherAxis { axis: attrs.axis as usize, level }))
 }
 
-/// Strides of `view` as if it had been broadcast to `shape`; `None` where it
-/// cannot be, but for `except`, an axis that is not looked at.
+/// Strides of `view` as if it had been broadcast to `shape`; `None` if it cannot be broadcast. The
+/// axis `except` is ignored.
 pub(super) fn broadcast(view: &View<'_>, shape: &[i64], except: Option<usize>) -> Option<Vec<i64>> {
     (0..shape.len())
         .map(|a| match view.shape[a] {
@@ -53,7 +53,7 @@ impl Kernel for GatherAxis {
         else {
             return Err("gather_axis: shapes do not fit".into());
         };
-        // The source stands still along the axis: there the indices move it.
+        // The source has stride 0 along the axis, because there the indices give the position.
         let nest = Nest::new((0..output.shape.len()).map(|a| {
             let from = if a == axis { 0 } else { from[a] };
             (output.shape[a], [from, by[a], output.strides[a]])

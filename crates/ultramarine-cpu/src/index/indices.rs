@@ -5,21 +5,20 @@ use crate::kernel::{Desc, Refusal, View};
 use crate::level::{self, Body, Isa, Level};
 use crate::{dtype::DType, strided::Nest};
 
-/// The handling of an index outside the axis (after negative ones were wrapped once).
+/// The treatment of an index outside the axis. (Negative indices have been wrapped once.)
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum OutOfRange {
     /// The nearest valid index.
     Clamp,
-    /// The position is marked with [`SKIP`].
+    /// Marks the position with [`SKIP`].
     Skip,
 }
 
 /// Offset that marks a position to be left out.
 pub const SKIP: isize = isize::MIN;
 
-/// Reads `offsets.len()` indices and adds `step * index` to each offset. Valid
-/// indices are those below `limit` (at least 1) once those below zero have had
-/// `size` added.
+/// Reads `offsets.len()` indices, and adds `step * index` to each offset. Negative indices first
+/// have `size` added. After that, indices below `limit` (at least 1) are valid.
 ///
 /// # Safety
 /// The run of indices is valid and of dtype `dtype`, an integer type.
@@ -56,7 +55,7 @@ pub unsafe fn add_offsets(
     read!(U8 u8 U16 u16 U32 u32 U64 u64 I8 i8 I16 i16 I32 i32 I64 i64);
 }
 
-/// An axis that indices are about: see [`add_offsets`].
+/// An axis that indices address: see [`add_offsets`].
 #[derive(Clone, Copy)]
 struct Axis {
     size: i64,
@@ -65,10 +64,10 @@ struct Axis {
 }
 
 impl Axis {
-    /// The offset with that of an index added; without branches.
+    /// The offset plus that of an index, computed without branches.
     #[inline(always)]
     fn add<const CLAMP: bool>(&self, offset: isize, index: impl TryInto<i64>) -> isize {
-        // Indices that no i64 holds are far outside any axis.
+        // An index that does not fit i64 is outside of any axis.
         let index = index.try_into().unwrap_or(i64::MAX);
         let index = index + if index < 0 { self.size } else { 0 };
         if CLAMP {
@@ -182,8 +181,8 @@ impl Addressing {
 /// Index arrays of one run.
 pub struct Bound<'a> {
     arrays: Vec<(&'a View<'a>, Nest<1>, (i64, i64), isize)>,
-    /// Slices are one element long along every indexed axis, so that different
-    /// elements of slices never meet.
+    /// Set if slices are one element long along every indexed axis. Then different elements of
+    /// slices never have the same position.
     pub single: bool,
     level: Level,
 }

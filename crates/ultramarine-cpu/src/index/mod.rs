@@ -1,4 +1,4 @@
-//! Reading and writing through index arrays: gather and scatter; windows that begin at starts in memory.
+//! Reads and writes through index arrays: gather and scatter, and windows whose start is read from memory.
 
 pub mod dynamic_slice;
 pub mod gather;
@@ -27,5 +27,5 @@ pub fn prepare(op: &Op, signature: &Signature<'_>, level: Level) -> Prepared {
     }
 }
 
-/// Index positions that are worked on at a time; their offsets stay in the L1 cache.
+/// Index positions that are processed at a time. Their offsets stay in the L1 cache.
 const BLOCK: usize = 256;

@@ -1,5 +1,4 @@
-//! SCATTER: updates combined into a copy of the source, in the order of the index
-//! arrays.
+//! SCATTER: updates are combined into a copy of the source, in the order of the index arrays.
 
 use super::BLOCK;
 use super::indices::{Addressing, OutOfRange};
@@ -9,7 +8,7 @@ use crate::strided::{Nest, copy};
 use crate::{level::Level, par::Shared};
 use ultramarine_abi::schema::ScatterAttrs;
 
-/// Elements of a slice that one task updates at least.
+/// Smallest number of elements of a slice that one task updates.
 const PART: usize = 128;
 
 struct Scatter {
@@ -55,12 +54,12 @@ impl Kernel for Scatter {
             Nest::new((0..output.shape.len()).map(|a| {
                 (updates.shape[split + a], [output.strides[a], updates.strides[split + a]])
             }));
-        // Different elements of slices never meet when slices are one long along
-        // indexed axes. Then tasks take parts of the slices, each through all
-        // positions in order. Elsewhere all is done in order by one task.
+        // If slices are one long along indexed axes, different elements of slices never have the
+        // same position. Then each task takes a part of the slices, and processes all positions in
+        // order. Otherwise one task does everything in order.
         let size = slice.size();
         let part = if bound.single { (size / 64).next_multiple_of(16).max(PART) } else { size };
-        // Windows of several runs go position by position.
+        // Windows of several runs are processed position by position.
         let together = bound.single || size == slice.inner().0;
         let steps = slice.inner().1;
         let bytes = output.dtype.size() as isize;
@@ -68,7 +67,8 @@ impl Kernel for Scatter {
         cx.par.run(size.div_ceil(part), |task| {
             let range = task * part..((task + 1) * part).min(size);
             let mut updated = [[0; BLOCK]; 2];
-            // Offsets in a row of updates are the same of every block, but for its first.
+            // The offsets in a row of updates are the same for every block, except the first
+            // offset.
             let (length, [stride]) = positions.inner();
             let regular = length == positions.size();
             if regular {

@@ -40,7 +40,7 @@ impl Kernel for ScatterAxis {
         };
         let (output, axis) = (&args.outputs[0], self.axis);
         let rank = output.shape.len();
-        // The shape of the scattered values: the output's, but along the axis.
+        // The shape of the scattered values: the output's, except along the axis.
         let mut shape = output.shape.to_vec();
         shape[axis] = indices.shape[axis].max(updates.shape[axis]);
         let (Some(by), Some(from)) =
@@ -54,7 +54,7 @@ impl Kernel for ScatterAxis {
         // SAFETY: valid views; the same memory only where the source is donated.
         unsafe { copy(cx.par, source, output) };
 
-        // Lanes along the axis are independent; within one the order counts.
+        // Lanes along the axis are independent; within a lane the order matters.
         let lanes = Nest::new(
             (0..rank)
                 .filter(|a| *a != axis)
@@ -66,8 +66,8 @@ impl Kernel for ScatterAxis {
         let limits = (output.shape[axis], output.shape[axis]);
         let index_bytes = indices.dtype.size() as isize;
         let data = [indices, updates, output].map(|v| Shared(v.data));
-        // Updates a run: `move_on` is what the tensors move by from one update to
-        // the next; the output moves only across lanes.
+        // Updates one run. `move_on` is the distance of each tensor between updates; the output
+        // moves only across lanes.
         type Offsets = [[isize; BLOCK]; 2];
         let run =
             |offsets: &mut Offsets, at: [isize; 3], move_on: [isize; 3], across, count: usize| {

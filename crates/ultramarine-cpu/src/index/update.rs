@@ -6,8 +6,8 @@ use crate::strided::{for_size, move_run};
 use crate::{dtype::DType, kernel::Refusal};
 use ultramarine_abi::schema::scatter;
 
-/// Combines runs of `count` elements: for each offset `to[k]` (but [`SKIP`]), in
-/// order, the run at `target + to[k]` with that at `updates + from[k]`.
+/// Combines runs of `count` elements. For each offset `to[k]`, in order and except [`SKIP`], combines the run at
+/// `target + to[k]` with the run at `updates + from[k]`.
 ///
 /// The arguments are the target, `to`, the step of its runs, the updates, `from`,
 /// the step of theirs, and `count`; offsets and steps are in elements.
@@ -120,7 +120,7 @@ unsafe fn merge<T: Copy>(
     }
 }
 
-/// [`merge`] of runs of one element: a function of its own, so that its addresses stay in registers.
+/// [`merge`] for runs of one element. It is a separate function so that its addresses stay in registers.
 ///
 /// # Safety
 /// As for [`merge`].
@@ -138,8 +138,8 @@ unsafe fn merge_single<T: Copy>(
     }
 }
 
-/// [`merge`] of `N` elements. All are read before any is written, so that vectors need no proof
-/// that the runs are apart.
+/// [`merge`] for `N` elements. All are read before any is written, so that vectorisation needs no proof that the runs
+/// are disjoint.
 ///
 /// # Safety
 /// Both runs of `N` elements are valid.
@@ -171,7 +171,7 @@ macro_rules! combines {
         }
     )*};
 }
-// With a NaN on either side the extremes become the update, as in MLX.
+// If either side is NaN, MIN and MAX return the update, as in MLX.
 combines! {
     Sum |old, update| old.add(update);
     Prod |old, update| old.mul(update);

@@ -35,7 +35,7 @@ impl Factorization<'_> {
         }
         let Scratch { a, left, right, reals, complex, vectors, indices, work } = scratch;
         let a = resized(a, m * n)?;
-        // An upper triangle is read as the lower one of the adjoint, of which factors and eigenvectors are the same.
+        // An upper triangle is read as the lower one of the adjoint, which has the same factors and eigenvectors.
         let flipped = self.upper
             && matches!(
                 self.operation,

@@ -3,7 +3,7 @@
 use crate::kernel::View;
 use ultramarine_linalg::{Scalar, Work, c32};
 
-/// One matrix `(m, n)` of a tensor, or a vector `(m)`, by strides in elements.
+/// One matrix `(m, n)` or vector `(m)` of a tensor, with strides in elements.
 #[derive(Clone, Copy)]
 pub struct Plane {
     data: *mut u8,
@@ -20,11 +20,11 @@ pub struct Plane {
 unsafe impl Sync for Plane {}
 
 impl Plane {
-    /// For a tensor that is not there.
+    /// The plane for a missing tensor.
     pub const NONE: Plane =
         Plane { data: std::ptr::null_mut(), size: 0, m: 0, n: 0, row: 0, column: 0 };
 
-    /// The first one behind `batch` leading axes.
+    /// The first plane of a tensor with `batch` leading axes.
     pub fn new(view: &View<'_>, batch: usize) -> Plane {
         let at = |of: &[i64], i: usize, none: i64| of.get(batch + i).copied().unwrap_or(none);
         Plane {
@@ -64,7 +64,7 @@ impl Plane {
         self.column == 1
     }
 
-    /// The one `by` elements further on.
+    /// The plane `by` elements further on.
     pub fn moved(self, by: isize) -> Plane {
         Plane { data: self.data.wrapping_offset(by * self.size as isize), ..self }
     }
@@ -107,7 +107,7 @@ impl Plane {
     }
 }
 
-/// A task's memory, used for one matrix after the other.
+/// A task's memory, which is reused for one matrix after the other.
 #[derive(Default)]
 pub struct Scratch<T: Scalar> {
     /// The matrix.
@@ -128,7 +128,7 @@ pub struct Scratch<T: Scalar> {
     pub work: Work,
 }
 
-/// Room for `n` elements, of any values.
+/// Room for `n` elements with unspecified values.
 pub fn resized<T: Copy + Default>(of: &mut Vec<T>, n: usize) -> Result<&mut [T], String> {
     if of.len() < n {
         let missing = n - of.len();

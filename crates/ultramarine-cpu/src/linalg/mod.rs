@@ -1,6 +1,6 @@
-//! Factorisations of matrices and triangular solves, over batches: each task copies matrices of any strides into
-//! columns, has `ultramarine_linalg` factorise them, and copies the results out. Large matrices are factored by
-//! matrix products, some operations at least ([`blocked`]).
+//! Factorisations of matrices and triangular solves, over batches. Each task copies matrices with any strides into
+//! columns, calls `ultramarine_linalg` to factor them, and copies the results out. For some operations, large matrices
+//! are factored by matrix products ([`blocked`]).
 
 mod blocked;
 mod factorize;
@@ -20,7 +20,7 @@ use ultramarine_linalg::c32;
 /// Most tensors that a factorisation has.
 const TENSORS: usize = 4;
 
-/// Matrices from which on a batch of large ones is spread over the threads.
+/// Number of matrices from which on a batch of large matrices is distributed over the threads.
 const FEW: usize = 8;
 
 /// The operations of the family.
@@ -38,7 +38,7 @@ enum Operation {
     Solve,
 }
 
-/// An output: its dtype from the operand's, and the number of its axes behind the batch.
+/// An output: its dtype as a function of the operand's, and the number of its axes after the batch.
 type Output = (fn(DType) -> DType, usize);
 
 impl Operation {
@@ -79,7 +79,7 @@ impl Operation {
         }
     }
 
-    /// Shapes behind the batch: of the operands `(m, n)` and `(_, right)`. An SVD is `full` or not.
+    /// Checks the shapes after the batch axes: the operands are `(m, n)` and `(_, right)`. An SVD can be full.
     fn fits(self, [m, n]: [i64; 2], right: [i64; 2], outputs: &[&[i64]]) -> bool {
         let k = m.min(n);
         let square = m == n;
@@ -168,7 +168,7 @@ impl<T: blocked::Element> Kernel for Factorize<T> {
         let [m, n] = pair(a).map(|n| n as usize);
         let work = m * n * m.min(n).max(right[1] as usize);
         let failed: Mutex<Option<(usize, String)>> = Mutex::new(None);
-        // A few large matrices are factored one after the other, each on all threads.
+        // If there are only a few large matrices, they are factored one after the other, each on all threads.
         let large = blocked::serves::<T>(operation, m, n, right[1] as usize);
         let par = if large && nest.size() < FEW { Par::default() } else { cx.par };
         ranges(par, nest.size(), TASK / work.max(1), |range| {
@@ -186,7 +186,7 @@ impl<T: blocked::Element> Kernel for Factorize<T> {
                         let at = position + i;
                         let mut failed =
                             failed.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-                        // The first matrix that fails, however many threads there are.
+                        // Report the first matrix that fails, whatever the number of threads.
                         if failed.as_ref().is_none_or(|(other, _)| at < *other) {
                             *failed = Some((at, text));
                         }

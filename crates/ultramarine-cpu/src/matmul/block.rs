@@ -1,4 +1,4 @@
-//! Blocks of a product: cut, packed and multiplied.
+//! Blocks of a product: dividing, packing and multiplying them.
 
 use super::pack::{Block, Panel};
 use super::{GRAIN, Par, Product, Shared, gemv::gemv, micro::Tile, skinny};
@@ -10,20 +10,20 @@ use core::ops::Range;
 const MC: usize = 168;
 /// Columns of a block.
 const NC: usize = 512;
-/// Where C has few rows: columns of a block, and its length along k.
+/// Columns of a block if C has few rows.
 const FEW_ROWS_NC: usize = 1024;
 /// See [`FEW_ROWS_NC`].
 const FEW_ROWS_KC: usize = 56;
-/// Most tasks that are wanted before they get smaller than [`NC`] x [`MC`].
+/// Number of tasks up to which blocks are made smaller than [`NC`] x [`MC`].
 pub(crate) const TASKS: usize = 64;
-/// Numbers of a packed operand, at most (more only if k alone is larger).
+/// Largest number of packed numbers of an operand (exceeded only if k alone is larger).
 pub(crate) const PACKED: usize = 4 << 20;
-/// Stretches of k that are packed at once, where C can hold partial sums: at most as long
-/// as the second, and no longer than the first if their packed operands then exceed
-/// [`PACKED`] together. So these stay in a large cache, and are not written to memory.
+/// Length of the stretches of k that are packed at once, if C can hold partial sums. It is at most the second number,
+/// and at most the first if otherwise the packed operands would together exceed [`PACKED`]. The packed operands then
+/// stay in a large cache, and are not written to memory.
 const K_STEP: [usize; 2] = [1024, 4096];
 
-/// The blocks of a product; all of it follows from the shape.
+/// The blocks of a product. They depend only on the shape.
 struct Cut {
     /// Panels of rows.
     panels: usize,
@@ -37,14 +37,14 @@ struct Cut {
     kc: usize,
 }
 
-/// The source of an operand's panels.
+/// Where the panels of an operand come from.
 #[derive(Clone, Copy)]
 enum Source {
-    /// Packed before, for all tasks.
+    /// Packed in advance, for all tasks.
     Packed(*const u8),
     /// Packed by the task.
     Own,
-    /// Read where it is.
+    /// Read in place.
     InPlace,
 }
 
@@ -64,17 +64,18 @@ impl Product<'_> {
         ops.even_k(self.k, most)
     }
 
-    /// True if reading B, which lies in rows, is most of the work.
+    /// True if most of the work is reading B, whose rows are contiguous.
     pub(super) fn few_rows(&self) -> bool {
         self.m <= 2 * self.ops.mr
             && self.b.col == self.ops.storage as isize
             && self.n >= FEW_ROWS_NC / 4
     }
 
-    /// Cut into blocks no larger than suits, and into `tasks` of them if each is worth one; `None`: into one block.
+    /// Divides the product into blocks of suitable size. There are `tasks` blocks if each is worth a task; with `None`
+    /// there is one block.
     fn cut(&self, tasks: Option<usize>, kc: usize) -> Cut {
         let nr = 2 * self.ops.lanes;
-        // Rows that compete for the same lines of the L1 cache: fewer at a time.
+        // If rows compete for the same lines of the L1 cache, use fewer at a time.
         let most = if self.a_in_place() && self.aliased() { 8 } else { self.ops.mr };
         let panels = self.m.div_ceil(most.min(self.ops.mr));
         let Some(tasks) = tasks else {
@@ -90,7 +91,7 @@ impl Product<'_> {
         let mut cols = self.n.div_ceil(NC);
         let most_cols = self.n.div_ceil(nr);
         let work = self.work();
-        // No more than are wanted: 64 are even among 2 to 64 threads.
+        // Do not exceed the requested number: 64 tasks divide evenly among 2 to 64 threads.
         while rows * cols < tasks && work / (rows * cols) > GRAIN {
             let tall = self.m / rows >= self.n / cols;
             if 2 * rows <= panels && (tall || 2 * cols > most_cols) {
@@ -136,22 +137,23 @@ impl Product<'_> {
         self.c.data.wrapping_offset(i as isize * self.c.row + j as isize * self.c.col)
     }
 
-    /// True if kernels can write to C itself.
+    /// True if kernels can write directly to C.
     fn direct_c(&self) -> bool {
         self.ops.direct_c && (self.c.col == self.ops.storage as isize || self.n == self.ops.expand)
     }
 
-    /// True if A is best read in place: each number is used a few times.
+    /// True if it is best to read A in place, because each number is used only a few times.
     fn a_in_place(&self) -> bool {
         self.ops.in_place && self.n <= 8 * self.ops.lanes
     }
 
-    /// True if packing A copies whole lines: cheaper in each task than to get them from another core.
+    /// True if packing A copies whole lines. It is then cheaper to pack in each task than to fetch the panels from
+    /// another core.
     fn copies_a(&self) -> bool {
         self.ops.tile > 1 && self.a.col == self.ops.storage as isize
     }
 
-    /// True if the rows of A map to few lines of the L1 cache.
+    /// True if the rows of A map to few sets of the L1 cache.
     fn aliased(&self) -> bool {
         self.a.row != self.ops.storage as isize && self.a.row % 2048 == 0
     }
@@ -173,7 +175,7 @@ impl Product<'_> {
         part
     }
 
-    /// Length of `k` numbers from `p`, as packing counts it.
+    /// Length of `k` numbers from `p`, in the unit in which packing counts.
     fn elements(&self, p: usize, k: usize) -> usize {
         let group = self.ops.group;
         (k * group).min(self.depth - p * group)
@@ -287,8 +289,8 @@ impl Product<'_> {
                         }
                         Source::InPlace => (self.a_at(row, p) as *const u8, true),
                     };
-                    // The next panel that kernels read and the L2 cache lacks: that of A
-                    // while there is one, later a share of the next panel of B.
+                    // The next panel that kernels read and that is not in the L2 cache: first the panel of A, later a
+                    // share of the next panel of B.
                     let (next, next_step) = if j == cols.start {
                         (data.wrapping_add(height * k * acc), height * acc)
                     } else {
@@ -345,7 +347,7 @@ impl Product<'_> {
         (self.ops.padded_rows(self.m) * self.k * self.ops.acc).next_multiple_of(4096)
     }
 
-    /// Writes zeros: a sum over nothing.
+    /// Writes zeros, for a sum over an empty k.
     ///
     /// # Safety
     /// C is valid.
@@ -362,8 +364,8 @@ impl Product<'_> {
 /// Products of one shape, by their numbers.
 type Each<'a, 'b> = &'a (dyn Fn(usize) -> Product<'b> + Sync);
 
-/// Multiplies products of one shape with all tasks, what the tasks share being packed first. `packed_b`: B is packed
-/// already, by a call with the same `room` and the same B.
+/// Multiplies products of one shape on all threads. Operands that tasks share are packed first. With `packed_b`, an
+/// earlier call with the same `room` and the same B has already packed B.
 ///
 /// # Safety
 /// The products are valid and have different outputs; `room` holds the packed operands of each, B first.
@@ -457,7 +459,7 @@ pub(crate) unsafe fn serial(pr: &Product<'_>, level: Level) {
 /// As [`serial`].
 pub(crate) unsafe fn multiply(par: &Par, pr: &Product<'_>, level: Level) {
     let work = pr.work();
-    // Vectors and few rows have functions of their own, which do not add.
+    // Vectors and few rows use specialised functions, which cannot accumulate.
     if (pr.m == 1 || pr.n == 1) && pr.k > 0 && !pr.accumulate {
         // SAFETY: passed on.
         if unsafe { gemv(par, pr, level) } {
@@ -477,7 +479,7 @@ pub(crate) unsafe fn multiply(par: &Par, pr: &Product<'_>, level: Level) {
         // SAFETY: as asked for; the function is for this dtype.
         return unsafe { skinny::multiply(par, pr, fns.skinny, level) };
     }
-    // Slabs, so that packed operands stay within PACKED.
+    // Use slabs, so that packed operands do not exceed PACKED.
     let kc = pr.kc();
     let k_step = if pr.direct_c() {
         let most = (PACKED / (pr.m + pr.n)).clamp(K_STEP[0], K_STEP[1]);
@@ -508,7 +510,8 @@ pub(crate) unsafe fn multiply(par: &Par, pr: &Product<'_>, level: Level) {
     }
 }
 
-/// Multiplies products of one shape. Those of middling size go together, so that tasks need not wait after each.
+/// Multiplies products of one shape. Medium-sized products are processed together, so that tasks need not wait after
+/// each product.
 ///
 /// # Safety
 /// As [`serial`], of each; their outputs are different.

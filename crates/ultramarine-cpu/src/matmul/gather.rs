@@ -1,4 +1,5 @@
-//! GATHER_MATMUL: rows that meet one matrix are gathered, and multiplied together.
+//! GATHER_MATMUL: rows that are multiplied by the same matrix are gathered, and multiplied
+//! together.
 
 use super::items::{Item, Picked, by_second};
 use super::ops::{Ops, ops};
@@ -10,7 +11,7 @@ use crate::par::Shared;
 use crate::scratch::{Scratch, Slot};
 use ultramarine_abi::schema::GatherMatmulAttrs;
 
-/// Items of so many rows are multiplied where they are.
+/// Number of rows from which on items are multiplied in place.
 const ENOUGH: usize = 32;
 /// Bytes of rows that a task copies, at least.
 const TASK: usize = 1 << 16;
@@ -44,7 +45,7 @@ pub fn prepare(attributes: GatherMatmulAttrs, signature: &Signature<'_>) -> Prep
 }
 
 struct GatherMatmul {
-    /// Indices of either factor.
+    /// Set for each factor that has indices.
     there: [bool; 2],
     /// The functions for each level that is available.
     ops: Vec<Ops>,
@@ -113,7 +114,7 @@ impl Call<'_> {
         Product::new(self.ops, [m, self.n, self.k], factors)
     }
 
-    /// Multiplies an item where it is.
+    /// Multiplies an item in place.
     ///
     /// # Safety
     /// The tensors are valid, and have the item's matrices.
@@ -123,7 +124,7 @@ impl Call<'_> {
         unsafe { multiply(&self.cx.par, &self.product(of, self.m), self.cx.level) }
     }
 
-    /// Multiplies items of one matrix together.
+    /// Multiplies all items of one matrix together.
     ///
     /// # Safety
     /// As [`Self::in_place`].

@@ -1,7 +1,7 @@
-//! Matrix times vector: bound by reading the matrix once.
+//! Matrix times vector. The time is that of reading the matrix once.
 //!
-//! The matrix has `rows` (one for each element of the result) and `k` columns,
-//! and lies either way round: [`dot`] walks along k, [`axpy`] along the rows.
+//! The matrix has `rows` rows (one for each element of the result) and `k` columns. Depending on its layout, [`dot`]
+//! walks along k, or [`axpy`] along the rows.
 
 use core::marker::PhantomData;
 
@@ -23,7 +23,7 @@ pub struct Part {
     k: usize,
     /// The vector, as numbers.
     x: *const u8,
-    /// Gets `rows` numbers.
+    /// Receives `rows` numbers.
     y: *mut u8,
 }
 
@@ -56,14 +56,14 @@ pub fn fns<S: Storage>() -> GemvFns {
 struct Dot<S>(Part, PhantomData<S>);
 struct Axpy<S>(Part, PhantomData<S>);
 
-/// Lanes that a dot product is summed in.
+/// Number of lanes in which a dot product is summed.
 const LANES: usize = 16;
-/// Bytes ahead of what is read that are fetched.
+/// Distance in bytes of the prefetch.
 const AHEAD: usize = 4096;
-/// Sums of so many lanes that do not wait for each other.
+/// Number of independent sums of lanes.
 const CHAINS: usize = 4;
 
-/// Rows whose lanes are summed together: in one row alone that takes longer than a short row's products.
+/// Rows whose lanes are added up together. For a short row alone, adding the lanes would take longer than its products.
 const ROWS: usize = 16;
 
 impl<S: Storage> Body for Dot<S> {
@@ -92,7 +92,7 @@ impl<S: Storage> Body for Dot<S> {
     }
 }
 
-/// Numbers that begin at a cache line, since a store over two of them waits.
+/// Numbers that begin at a cache line, because a store across two lines is slow.
 #[repr(align(64))]
 struct Lines<T>(T);
 
@@ -107,8 +107,8 @@ fn halve<A: Num, const HALF: usize>(from: &[A], to: &mut [A]) {
     }
 }
 
-/// The lanes of the dot product of row `r`. Rows are read one after the other: a processor fetches one stream of memory ahead
-/// better than several.
+/// The lanes of the dot product of row `r`. Rows are read one after the other, because processors prefetch one stream
+/// of memory better than several.
 ///
 /// # Safety
 /// `r < rows`; the part is valid.
@@ -209,7 +209,7 @@ impl<A: Num> Body for Fold<A> {
     }
 }
 
-/// Adds `count` rows of `n` numbers of `acc` bytes, which lie one behind another, into the first, in order.
+/// Adds `count` rows of `n` numbers of `acc` bytes into the first row, in order. The rows are adjacent.
 ///
 /// # Safety
 /// They are float32 or float64, and nobody else's.
@@ -221,8 +221,7 @@ pub(super) unsafe fn fold(level: Level, acc: usize, data: *mut u8, n: usize, cou
     }
 }
 
-/// Computes a product with one row or one column, if a special path pays:
-/// returns whether it did.
+/// Computes a product with one row or one column, if a specialised path is worthwhile. Returns whether it did.
 ///
 /// # Safety
 /// The product's matrices are valid.

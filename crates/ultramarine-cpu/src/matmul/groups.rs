@@ -1,8 +1,8 @@
-//! Groups: narrow elements that lie behind one another along k, as one number of 32 bits.
+//! Groups: several narrow elements that are adjacent along k, treated as one 32-bit number.
 //!
-//! Processors multiply two groups and add the sum to a lane by one instruction: pairs of bfloat16 (AVX512-BF16), pairs of
-//! 16-bit and fours of 8-bit integers (AVX512-VNNI). Blocks and kernels take groups as they take float32; packing makes
-//! them, and fills the last one with zeros.
+//! Processors have instructions that multiply two groups and add the sum to a lane: pairs of bfloat16 (AVX512-BF16),
+//! pairs of 16-bit and fours of 8-bit integers (AVX512-VNNI). Blocks and kernels treat groups like float32. Packing
+//! makes the groups, and fills the last one with zeros.
 
 use super::pack::{Panel, STREAMS, pack};
 use super::simd::Storage;
@@ -74,7 +74,7 @@ pub unsafe fn pack_groups<T: Bits, const N: usize>(p: &Panel) {
     }
 }
 
-/// Elements as one number, the first in its lowest bits.
+/// Packs elements into one number; the first is in its lowest bits.
 #[inline(always)]
 pub(super) fn group<T: Bits, const N: usize>(elements: [T; N]) -> u32 {
     let mut group = 0;

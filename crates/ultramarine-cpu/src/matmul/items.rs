@@ -1,8 +1,8 @@
-//! The items of gathered products, by the matrix of the second factor that they take.
+//! The items of gathered products, grouped by the matrix of the second factor that they use.
 
 use crate::kernel::View;
 
-/// Indices, or none: then matrices are taken in order.
+/// Indices of matrices; without indices, matrices are taken in order.
 #[derive(Clone, Copy)]
 pub(crate) struct Picked<'a> {
     indices: Option<&'a View<'a>>,
@@ -29,7 +29,7 @@ impl<'a> Picked<'a> {
     }
 }
 
-/// An item: its place in the result, and the matrices that it takes.
+/// An item: its position in the result, and the matrices that it uses.
 #[derive(Clone, Copy)]
 pub(crate) struct Item {
     pub place: usize,
@@ -37,7 +37,7 @@ pub(crate) struct Item {
     pub second: usize,
 }
 
-/// Items in the order of their second matrices; those of one in the order of their places.
+/// Items sorted by their second matrix, and among equal ones by their position.
 ///
 /// # Safety
 /// Indices are int32, one for each item.

@@ -28,8 +28,8 @@ pub struct Tile {
     pub cols: usize,
     /// Add to C instead of overwriting it.
     pub accumulate: bool,
-    /// Memory to prefetch: its start, and its bytes for each step of k.
-    /// Brought to the L2 cache on the way; any address and length are allowed.
+    /// Memory to prefetch to the L2 cache meanwhile: its start, and its bytes for each step of k.
+    /// Any address and length are allowed.
     pub next: *const u8,
     /// See `next`.
     pub next_step: usize,
@@ -42,7 +42,7 @@ pub struct Tile {
 /// available.
 pub type MicroFn = unsafe fn(&Tile);
 
-/// Steps of k that are left when C's tile is fetched.
+/// Number of steps of k before the end at which C's tile is prefetched.
 const PREFETCH_STEPS: usize = 64;
 
 /// The kernel for `MR` rows by `NV` vectors.
@@ -59,8 +59,8 @@ pub unsafe fn kernel<V: Simd, const MR: usize, const NV: usize, const DIRECT: bo
         let mut acc = [[V::zero(); NV]; MR];
         let mut k = t.k;
         if DIRECT && NV == 1 {
-            // Row addresses are a chain of additions as long as the row count; it is
-            // shared by four steps of k.
+            // Row addresses form a chain of additions as long as the number of rows; four steps of
+            // k share it.
             while k >= 4 {
                 let mut bv = [V::zero(); 4];
                 for u in 0..4 {
@@ -79,7 +79,7 @@ pub unsafe fn kernel<V: Simd, const MR: usize, const NV: usize, const DIRECT: bo
             }
         }
         let mut next = t.next;
-        // C is fetched shortly before it is used, lest the panels push it out again.
+        // Prefetch C shortly before it is used, so that the panels do not evict it again.
         let tail = k.min(PREFETCH_STEPS);
         for steps in [k - tail, tail] {
             if steps == tail {
@@ -136,8 +136,9 @@ pub unsafe fn kernel<V: Simd, const MR: usize, const NV: usize, const DIRECT: bo
     }
 }
 
-/// Kernels of a type at a level: by rows less one, then vectors less one, then
-/// A packed (0) or in place (1; the same kernel again where there is none).
+/// Kernels of a type at a level, indexed by the number of rows minus one, the number of vectors
+/// minus one, and whether A is packed (0) or in place (1; if there is no such kernel, the packed
+/// one is repeated).
 pub type Kernels = &'static [[[MicroFn; 2]; 2]];
 
 /// Defines `fn` wrappers with a level's features, and tables of them.

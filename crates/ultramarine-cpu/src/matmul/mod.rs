@@ -1,17 +1,15 @@
 //! Matrix products: (..., m, k) x (..., k, n), any strides.
 //!
-//! The blocked algorithm of Goto and van de Geijn (Anatomy of High-Performance
-//! Matrix Multiplication, 2008) in the form of BLIS: panels of A and B are packed,
-//! and a micro-kernel multiplies a panel by a panel with a tile of C in
-//! registers. Rows are cut into panels of nearly equal height (kernels exist for
-//! every height up to the largest), so no work is spent on padding; columns are
-//! cut into pairs of vectors, the last one masked.
+//! The blocked algorithm of Goto and van de Geijn (Anatomy of High-Performance Matrix Multiplication, 2008) in the form
+//! of BLIS: panels of A and B are packed, and a micro-kernel multiplies two panels, with a tile of C in registers. Rows
+//! are divided into panels of nearly equal height (there are kernels for every height up to the largest), so that no
+//! work is wasted on padding. Columns are divided into pairs of vectors, the last one masked.
 //!
-//! float16, bfloat16 and narrow integers are widened while packing, and narrowed
-//! once at the end. Complex matrices become real ones while packing B.
+//! float16, bfloat16 and narrow integers are widened while packing, and narrowed once at the end. Complex matrices
+//! become real ones when B is packed.
 //!
-//! How a product is cut depends on its shape and on the level only, and every
-//! element of C is summed in the order of k.
+//! The division of a product depends only on its shape and on the level, and every element of C is summed in the order
+//! of k.
 
 // Small arrays of registers are walked by index, several at a time.
 #![allow(clippy::needless_range_loop)]
@@ -61,9 +59,10 @@ pub(crate) struct Product<'a> {
     a: Matrix,
     b: Matrix,
     c: Matrix,
-    /// Elements along k, from where this part begins: the last of `k` numbers is a smaller group if they end within it.
+    /// Elements along k from the start of this part. If they end within the last of the `k` numbers, that number is a
+    /// smaller group.
     depth: usize,
-    /// Add to C, which kernels then write themselves.
+    /// Set if the product is added to C; kernels then write directly to C.
     accumulate: bool,
 }
 
@@ -73,7 +72,8 @@ impl<'a> Product<'a> {
         Product { ops, m, n, k, a, b, c, depth: k, accumulate: false }
     }
 
-    /// The same product by groups of elements, where there are such functions, and where it is not bound by memory.
+    /// The same product on groups of elements, if there are functions for groups and the product is not limited by
+    /// memory.
     fn grouped(&self) -> Option<Self> {
         let ops = self.ops.groups?;
         let few = self.m.min(self.n) == 1 || self.m <= FEW && self.few_rows();
@@ -94,7 +94,7 @@ unsafe impl Sync for Product<'_> {}
 /// Multiply-adds worth a task of their own (some ten microseconds).
 pub(crate) const GRAIN: usize = 1 << 20;
 
-/// Most rows of a product that is bound by reading its second factor, in whatever way it multiplies.
+/// Largest number of rows for which reading the second factor limits the time, whatever the multiplication costs.
 const FEW: usize = 8;
 
 /// Prepares an operation of the family.
@@ -110,7 +110,7 @@ pub fn prepare_op(op: &Op, signature: &Signature<'_>, level: Level) -> Prepared 
     }
 }
 
-/// Refuses precisions that are not known here. What may be rounded is not.
+/// Rejects unknown precisions. Permitted rounding is not used here.
 pub(crate) fn check_precision(code: u32) -> Result<(), Refusal> {
     if precision::is_known(code) { Ok(()) } else { Err(Refusal::Unsupported) }
 }
@@ -124,7 +124,7 @@ pub fn prepare(signature: &Signature<'_>, level: Level) -> Prepared {
     if a.ndim < 2 || a.ndim != b.ndim || a.ndim != c.ndim {
         return Err(Refusal::Invalid("matmul needs equal ranks of at least 2".into()));
     }
-    // The level is the context's; here it only matters whether there are kernels.
+    // The context has the level to use; this only checks that there are kernels.
     ops::ops(a.dtype, level).ok_or(Refusal::Unsupported)?;
     Ok(Box::new(Matmul {
         ops: Level::of_products().iter().filter_map(|l| ops::ops(a.dtype, *l)).collect(),
@@ -239,7 +239,7 @@ impl Kernel for Matmul {
                 batch.n += 1;
             }
         }
-        // Where B is the same for a whole batch dimension, that is more rows.
+        // If B is the same for a whole batch dimension, treat that dimension as additional rows.
         while let Some((count, [sa, 0, sc])) = batch.dims[..batch.n].last().copied() {
             let p = &mut product;
             if p.m == 1 {

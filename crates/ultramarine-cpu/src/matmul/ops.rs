@@ -1,4 +1,4 @@
-//! The functions that multiply a dtype at a level.
+//! The functions that multiply matrices of a dtype at a level.
 
 use super::gemv::{self, GemvFns};
 #[cfg(target_arch = "x86_64")]
@@ -12,25 +12,25 @@ use crate::amx::{TILE, Tiles};
 use crate::{dtype::DType, level::Level};
 use half::{bf16, f16};
 
-/// The functions and sizes for one dtype at one level. "Numbers" are of the type
-/// that products are accumulated in; complex matrices are handled as real ones.
+/// The functions and sizes for one dtype at one level. "Numbers" have the type in which products
+/// are accumulated; complex matrices are treated as real ones.
 #[derive(Clone, Copy)]
 pub struct Ops {
     /// Bytes of an element.
     pub storage: usize,
     /// Bytes of a number.
     pub acc: usize,
-    /// Numbers for each element, along k and along n: 2 for complex.
+    /// Numbers per element, along k and along n: 2 for complex.
     pub expand: usize,
-    /// Elements of each number, along k.
+    /// Elements per number, along k.
     pub group: usize,
-    /// The functions for groups of elements, where the processor multiplies those.
+    /// The functions for groups of elements, if the processor multiplies groups.
     pub groups: Option<&'static Ops>,
-    /// Elements are numbers, and there are kernels that read A in place.
+    /// Set if elements are numbers, and there are kernels that read A in place.
     pub in_place: bool,
-    /// A row of C's elements is a row of numbers.
+    /// Set if a row of C's elements is a row of numbers.
     pub direct_c: bool,
-    /// Most rows of a kernel.
+    /// Largest number of rows of a kernel.
     pub mr: usize,
     /// Panels of A have a multiple of this many rows: 1, or [`TILE`] where kernels multiply tiles.
     pub tile: usize,
@@ -44,7 +44,7 @@ pub struct Ops {
     pub pack_a: PackFn,
     /// Packs B.
     pub pack_b: PackFn,
-    /// Packs rows of real numbers that begin anywhere.
+    /// Packs rows of real numbers that begin at any address.
     pub pack_lines: LinesFn,
     /// Stores sums.
     pub store: StoreFn,
@@ -58,7 +58,7 @@ impl Ops {
         Ops { pack_b: WHOLE, ..*self }
     }
 
-    /// First of `m` rows of a panel of so many, which are nearly equally high.
+    /// First row of a panel, if `m` rows are divided into `panels` panels of nearly equal height.
     pub fn row_of(&self, panel: usize, panels: usize, m: usize) -> usize {
         (panel * m.div_ceil(self.tile) / panels * self.tile).min(m)
     }
@@ -73,7 +73,7 @@ impl Ops {
         k.div_ceil(k.div_ceil(most).max(1)).next_multiple_of(8.max(self.tile))
     }
 
-    /// Has this thread's registers ready for the kernels, until the result is dropped.
+    /// Prepares this thread's registers for the kernels, until the result is dropped.
     pub fn begin(&self) -> Option<Tiles> {
         (self.tile == TILE).then(Tiles::configure)
     }
@@ -81,7 +81,7 @@ impl Ops {
     /// Computes a tile, with A packed or in place.
     ///
     /// # Safety
-    /// As [`micro::MicroFn`]; this thread began.
+    /// As [`micro::MicroFn`]; this thread has called `begin`.
     #[inline(always)]
     pub unsafe fn multiply(&self, tile: &Tile, in_place: bool) {
         let vectors = tile.cols.div_ceil(self.lanes);
@@ -232,7 +232,7 @@ const fn tiled<T: Bits, const N: usize>(of: &Ops, kernels: Kernels) -> Ops {
 pub fn ops(dtype: DType, level: Level) -> Option<Ops> {
     let (kind, (pack, lines, store), gemv) = match dtype {
         DType::Bool => return None,
-        // Packing moves bits; what they mean is the kernels' business.
+        // Packing only moves bits; the kernels interpret them.
         DType::F32 => (DType::F32, copies::<u32>(level), Some(gemv::fns::<f32>())),
         DType::F64 => (DType::F64, copies::<u64>(level), Some(gemv::fns::<f64>())),
         DType::F16 => (DType::F32, copies::<f16>(level), Some(gemv::fns::<f16>())),

@@ -1,8 +1,7 @@
-//! Packing: operands copied into panels, converted to the accumulator's type.
+//! Packing: copies operands into panels, converted to the accumulator's type.
 //!
-//! A panel holds, for each k, `ld` numbers next to each other: `width` rows of A
-//! or columns of B, then zeros. Both operands have the same format, so one
-//! function packs both (complex ones excepted).
+//! For each k, a panel holds `ld` adjacent numbers: `width` rows of A or columns of B, then zeros. Both operands have
+//! the same format, so one function packs both (except complex ones).
 
 use super::simd::Storage;
 use crate::dtype::c64;
@@ -16,14 +15,14 @@ pub struct Panel {
     pub across: isize,
     /// Stride along k.
     pub along: isize,
-    /// Rows of A or columns of B, counted in numbers of the accumulator's type. More
-    /// than `ld` of them make several panels, one behind the other.
+    /// Rows of A or columns of B, counted in numbers of the accumulator's type. If there are more than `ld`, they form
+    /// several consecutive panels.
     pub width: usize,
     /// Numbers of a panel for each k.
     pub ld: usize,
     /// The last panel's `ld` is its width, rounded up to a multiple of this.
     pub unit: usize,
-    /// Length along k, counted in numbers of the accumulator's type; in elements, where several are one number.
+    /// Length along k, in numbers of the accumulator's type, or in elements if several elements form one number.
     pub k: usize,
     /// The packed panel.
     pub dst: *mut u8,
@@ -123,7 +122,7 @@ unsafe fn convert<S: Storage, const N: usize>(src: *const S, dst: *mut S::Acc) {
     unsafe { dst.cast::<[S::Acc; N]>().write_unaligned(to) }
 }
 
-/// The source's elements lie next to each other across the panel.
+/// Packs a source whose elements are adjacent across the panel.
 ///
 /// # Safety
 /// As [`pack`].
@@ -133,8 +132,8 @@ unsafe fn rows<S: Storage, const V4: bool>(p: &Panel) {
     while q < p.k {
         let lines = STREAMS.min(p.k - q);
         let mut at = 0;
-        // All panels of a few rows before the next rows: the source is read in
-        // order, as several streams, which keeps more of memory busy than one.
+        // Pack a few rows of all panels before the next rows. The source is then read in order, as several streams,
+        // which uses memory better than one stream.
         while at < p.width {
             let (width, ld) = p.at(at);
             for r in q..q + lines {
@@ -208,7 +207,7 @@ unsafe fn words(src: *const i32, width: usize, dst: *mut i32, ld: usize) {
     }
 }
 
-/// The source's elements lie next to each other along k.
+/// Packs a source whose elements are adjacent along k.
 ///
 /// # Safety
 /// As [`pack`].
@@ -219,15 +218,15 @@ unsafe fn transposed<S: Storage, const V4: bool>(p: &Panel) {
     unsafe { lines::<S, V4>(row, p.width, p.ld, p.k, p.dst as *mut S::Acc) }
 }
 
-/// Rows that begin anywhere, to be packed as a panel as wide as there are rows.
+/// Rows that begin at any address, to be packed as a panel whose width is the number of rows.
 pub struct Lines<'a> {
     /// First element of each row; the others follow.
     pub rows: &'a [*const u8],
     /// Length along k.
     pub k: usize,
-    /// Numbers along k of the panel that lie before these, ...
+    /// Numbers of the panel along k before these rows' numbers, ...
     pub before: usize,
-    /// ... and all of the panel, which counts where kernels multiply tiles.
+    /// ... and all numbers of the panel along k; these matter if kernels multiply tiles.
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
     pub all: usize,
     /// The packed panel.
@@ -251,7 +250,7 @@ pub unsafe fn pack_lines<S: Storage, const V4: bool>(l: &Lines<'_>) {
     unsafe { lines::<S, V4>(|i| l.rows[i], n, n, l.k, (l.dst as *mut S::Acc).add(l.before * n)) }
 }
 
-/// Packs `width` rows, of which `row` gives the first element.
+/// Packs `width` rows; `row` gives the address of each row's first element.
 ///
 /// # Safety
 /// `k` elements of each row are readable, `k * ld` numbers writable.
@@ -388,9 +387,8 @@ pub unsafe fn pack_a_complex(p: &Panel) {
     }
 }
 
-/// Packs complex B as a real matrix twice as large both ways: each element x + iy
-/// becomes the rows (x, y) and (-y, x), so that the real product has real and
-/// imaginary parts side by side, as complex C has.
+/// Packs complex B as a real matrix of twice the size in both directions. Each element x + iy becomes the rows (x, y)
+/// and (-y, x). The real product then has real and imaginary parts side by side, as complex C does.
 ///
 /// # Safety
 /// As [`PackFn`].

@@ -65,7 +65,7 @@ impl Kernel for SegmentedMatmul {
         let count = count as usize;
         let mean =
             (m as usize).saturating_mul(n as usize).saturating_mul(k as usize) / count.max(1);
-        // Those are tasks of their own.
+        // Each small product is a separate task.
         let small = mean < GRAIN && count > 1;
         let one = |segment: usize| {
             let product = product(segment);

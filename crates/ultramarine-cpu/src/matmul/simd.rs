@@ -2,8 +2,8 @@
 
 use half::{bf16, f16, slice::HalfFloatSliceExt};
 
-/// A type that products are accumulated in: float32, float64, or an unsigned
-/// integer (wrapping, which serves the signed ones too).
+/// A type in which products are accumulated: float32, float64, or an unsigned integer (which wraps, and so serves
+/// signed integers too).
 pub trait Num: Copy + Default + Send + Sync + 'static {
     /// `self + a * b`, fused if `FMA` (then it is one instruction).
     fn mul_acc<const FMA: bool>(self, a: Self, b: Self) -> Self;
@@ -36,13 +36,13 @@ macro_rules! num {
 num!(float f32 f64);
 num!(int u32 u64);
 
-/// A type as it lies in an array, with the type its products are accumulated in.
+/// A type as stored in arrays, with the type in which its products are accumulated.
 pub trait Storage: Copy + Default + Send + Sync + 'static {
     /// Accumulates products.
     type Acc: Num;
     /// Exact (modulo the width, for integers).
     fn widen(self) -> Self::Acc;
-    /// Rounds to nearest, ties to even; integers are cut.
+    /// Rounds to nearest, ties to even. Integers are truncated to their low bits.
     fn narrow(acc: Self::Acc) -> Self;
     /// Narrows a row.
     #[inline(always)]
@@ -78,7 +78,7 @@ impl Storage for bf16 {
     fn narrow(acc: f32) -> Self {
         let bits = acc.to_bits();
         let rounded = bits.wrapping_add(0x7fff + ((bits >> 16) & 1));
-        // A NaN stays one: rounding could carry it into the sign.
+        // Keep a NaN: rounding could carry it into the sign bit.
         let bits = if acc.is_nan() { bits | 0x0040_0000 } else { rounded };
         bf16::from_bits((bits >> 16) as u16)
     }
@@ -88,8 +88,8 @@ impl Storage for f16 {
     type Acc = f32;
     #[inline(always)]
     fn widen(self) -> f32 {
-        // Exponent and fraction in float32's places are the value times 2^-112,
-        // subnormals included; only infinities and NaN need their exponent back.
+        // With exponent and fraction moved to float32's positions, the number is the value times 2^-112, including
+        // subnormals. Only infinities and NaN need their exponent restored.
         let bits = self.to_bits() as u32;
         let scaled = f32::from_bits((bits & 0x7fff) << 13) * f32::from_bits((127 + 112) << 23);
         let special = if bits & 0x7c00 == 0x7c00 { 0x7f80_0000 } else { 0 };
@@ -141,7 +141,7 @@ pub unsafe trait Simd: Copy {
         }
     }
     unsafe fn prefetch(_at: *const Self::E) {}
-    /// To the second cache only.
+    /// Prefetches to the L2 cache only.
     unsafe fn prefetch_far(_at: *const Self::E) {}
     #[inline(always)]
     unsafe fn load_part(from: *const Self::E, n: usize) -> Self {
@@ -163,8 +163,7 @@ pub unsafe trait Simd: Copy {
     }
 }
 
-/// Lanes as an array, which the compiler turns into the vectors of the level that
-/// the code is compiled for.
+/// Lanes as an array. The compiler turns them into the vectors of the level for which the code is compiled.
 #[derive(Clone, Copy)]
 pub struct Portable<E, const L: usize>(pub(crate) [E; L]);
 
@@ -207,7 +206,7 @@ unsafe impl<E: Num, const L: usize> Simd for Portable<E, L> {
     }
 }
 
-/// Fetches a line to the L1 cache, where that is possible; any address is allowed.
+/// Prefetches a line to the L1 cache, if possible; any address is allowed.
 #[inline(always)]
 pub fn prefetch(_at: *const u8) {
     #[cfg(target_arch = "aarch64")]

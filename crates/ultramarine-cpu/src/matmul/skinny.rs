@@ -1,8 +1,7 @@
-//! Skinny products: a few rows times a large matrix whose rows are contiguous: bound by reading that
-//! matrix, which is therefore read once, where it is, in long stretches.
+//! Skinny products: a few rows times a large matrix whose rows are contiguous. Reading that matrix limits the time, so
+//! it is read once, in place, in long stretches.
 //!
-//! A task has a block of columns; its sums stay in the L1 cache while rows of B pass by,
-//! [`STEP`] at a time.
+//! A task has a block of columns. Its sums stay in the L1 cache while it reads the rows of B, [`STEP`] at a time.
 
 use core::marker::PhantomData;
 
@@ -14,7 +13,7 @@ use crate::level::{Body, Isa, Level, at};
 use crate::par::{Par, Shared};
 use crate::scratch::{Scratch, Slot};
 
-/// Numbers of the sums of a task, at most: half of a small L1 cache of float32.
+/// Largest number of sums of a task: half of a small L1 cache of float32.
 const SUMS: usize = 8192;
 /// Columns of a task are a multiple of this.
 const UNIT: usize = 64;
@@ -22,13 +21,13 @@ const UNIT: usize = 64;
 const COLS: usize = 1024;
 /// Tasks that are wanted.
 const TASKS: usize = 8;
-/// Shortest stretch of k that is a task of its own, and most of them.
+/// Shortest stretch of k that is a separate task.
 const STRETCH: usize = 1024;
 /// See [`STRETCH`].
 const STRETCHES: usize = 4;
 /// Rows of B, and of the sums, that are in registers together.
 const STEP: usize = 4;
-/// Columns that are.
+/// Columns that are in registers together.
 const LANES: usize = 16;
 
 /// A part of a product: `m` rows, `n` columns.
@@ -43,7 +42,7 @@ pub struct Part {
     b: *const u8,
     /// Bytes from row to row of B.
     b_row: isize,
-    /// Gets `m` rows of `n` numbers.
+    /// Receives `m` rows of `n` numbers.
     sums: *mut u8,
 }
 
@@ -192,7 +191,7 @@ pub unsafe fn multiply(par: &Par, pr: &Product<'_>, f: SkinnyFn, level: Level) {
     unsafe { (ops.pack_a)(&panel) }
     let (a, all) = (Shared(scratch.get()), Shared(scratch.get().wrapping_add(a_bytes)));
     let width = |block: usize| most.min(n - block * most);
-    // The sums of a block of columns and a stretch of k, those of one block one behind another.
+    // The sums for a block of columns and a stretch of k. The stretches of one block are adjacent.
     let sums = |block: usize, part: usize| {
         all.get().wrapping_add((block * most * parts + part * width(block)) * m * ops.acc)
     };

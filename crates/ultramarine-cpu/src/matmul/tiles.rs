@@ -1,8 +1,9 @@
-//! Products by AMX, whose instructions add the products of two tiles to a third one.
+//! Products by AMX, whose instructions multiply two tiles and add the result to a third one.
 //!
-//! A tile of B is 16 groups along k of 16 columns: panels are packed as those of other groups are. A tile of A is 16 rows of
-//! 16 groups along k. So panels of A are cut along k into stretches of [`TILE`] groups, the last one shorter; a stretch has
-//! the groups of one row behind another's. Their rows are padded with zeros to whole tiles.
+//! A tile of B is 16 groups along k of 16 columns, so panels are packed as for other groups. A tile of A is 16 rows of
+//! 16 groups along k. Panels of A are therefore divided along k into stretches of [`TILE`] groups, the last one
+//! shorter. In a stretch, the groups of one row follow those of the previous row. Rows are padded with zeros to whole
+//! tiles.
 
 use super::groups::{Bits, group, interleave};
 use super::micro::{Kernels, MicroFn, Tile};
@@ -10,7 +11,7 @@ use super::pack::{Lines, Panel, flip_v4};
 use crate::amx::TILE;
 use core::arch::x86_64::*;
 
-/// Most rows of a panel of A, and columns of one of B.
+/// Largest number of rows of a panel of A, and of columns of a panel of B.
 pub const SIDE: usize = 2 * TILE;
 /// Bytes of a row of a tile.
 pub const ROW: usize = 4 * TILE;
@@ -40,7 +41,7 @@ pub struct Steps {
     pub c_row: isize,
     /// At least one.
     pub count: usize,
-    /// Of `COLUMNS`, `ROWS`, `ADD`.
+    /// Flags: `COLUMNS`, `ROWS`, `ADD`.
     pub flags: usize,
 }
 
@@ -105,7 +106,7 @@ unsafe fn whole<const KIND: u8>(t: &Tile) {
             return;
         }
     }
-    // The groups that are left, and zeros behind them.
+    // The remaining groups, padded with zeros.
     let mut rest_a = Aligned([[0_u32; TILE]; SIDE]);
     let mut rest_b = Aligned([[0_u32; SIDE]; TILE]);
     // SAFETY: the last stretch of A, `rest` groups of each row; as many lines of B.
@@ -130,7 +131,7 @@ unsafe fn whole<const KIND: u8>(t: &Tile) {
     }
 }
 
-/// Brings eight lines of A's step after the next to the L1 cache.
+/// Prefetches eight lines of A, two steps ahead, to the L1 cache.
 macro_rules! ahead {
     ($from:literal) => {
         concat!(
@@ -143,8 +144,8 @@ macro_rules! ahead {
     };
 }
 
-/// The loop along k with an instruction. Factors are zeroed after their last use, which frees their registers: where both
-/// threads of a core multiply, there are too few.
+/// The loop along k with an instruction. Factors are zeroed after their last use, which frees their registers: if both
+/// threads of a core multiply, there are too few registers.
 macro_rules! steps {
     ($s:ident, $instruction:literal) => {
         core::arch::asm!(
@@ -241,7 +242,7 @@ pub unsafe fn steps<const KIND: u8>(s: &Steps) {
     }
 }
 
-/// The loop along k, on machines without AMX: builds with debug assertions have it, for tests.
+/// The loop along k for machines without AMX. Builds with debug assertions contain it, for tests.
 ///
 /// # Safety
 /// The tiles are there.
@@ -311,7 +312,8 @@ pub unsafe fn pack<T: Bits, const N: usize>(p: &Panel) {
     }
 }
 
-/// Copies the beginnings of rows, of at most 64 bytes, one behind another, with zeros to whole groups and to whole tiles.
+/// Copies the beginnings of rows, of at most 64 bytes, one after the other. They are padded with zeros to whole groups
+/// and to whole tiles.
 ///
 /// # Safety
 /// `bytes` of each row are readable; `to` has room for [`TILE`] rows of as many groups.

@@ -1,7 +1,7 @@
-//! CROSS_ENTROPY and its gradient: each logit is read once, in parts of a row that stay in cache.
+//! CROSS_ENTROPY and its gradient. Each logit is read once, in parts of a row that stay in cache.
 //!
-//! A part has a largest logit and a sum of exponentials relative to it; those of a row are joined in order, so that results
-//! depend on shapes only.
+//! For each part, the largest logit is found, and the sum of exponentials relative to it. The parts of a row are joined
+//! in order, so that results depend only on shapes.
 
 use super::exponentials::{Add, CHUNK, PART, Sum, in_parts};
 use super::real::Real;
@@ -87,7 +87,7 @@ where
     }
 }
 
-/// The index of what a row has one of.
+/// The index of a tensor that has one element per row.
 fn of_row(row: usize) -> [usize; 4] {
     [row, 0, 0, 0]
 }
@@ -162,7 +162,7 @@ impl Call<'_> {
         }
     }
 
-    /// The gradient by the logits.
+    /// The gradient with respect to the logits.
     ///
     /// # Safety
     /// As [`Call::forward`].
@@ -189,14 +189,14 @@ impl Call<'_> {
     }
 }
 
-/// The gradient by some logits.
+/// The gradient with respect to some logits.
 struct Slopes<S: Storage> {
     from: *const S,
     step: isize,
     to: *mut S,
     to_step: isize,
     size: usize,
-    /// The target, if it is among them.
+    /// The target's index, if it is among these logits.
     target: usize,
     logarithm: S::Acc,
     cotangent: S::Acc,

@@ -14,7 +14,8 @@ pub const PART: usize = 32 * CHUNK;
 /// Sums that a chunk is added to.
 pub const LANES: usize = 16;
 
-/// Calls `body` with the rows, and the elements of each, of every task: many rows, or part of one.
+/// Calls `body` for every task with its rows and the elements of each row: many rows, or part of
+/// one.
 pub fn in_parts(
     par: Par,
     (rows, size): (usize, usize),
@@ -28,7 +29,8 @@ pub fn in_parts(
     });
 }
 
-/// The largest of some numbers and the sum of `e^(x - largest)`; relative to 0 if that is infinite.
+/// The largest of some numbers, and the sum of `e^(x - largest)`. If the largest is infinite, the
+/// sum is relative to 0.
 #[derive(Clone, Copy)]
 pub struct Sum<T> {
     pub top: T,
@@ -64,7 +66,7 @@ impl<T: Real> Sum<T> {
     }
 }
 
-/// One number of all lanes, by halves.
+/// Combines all lanes to one number, by halving.
 #[inline(always)]
 fn folded<T: Real>(mut lanes: [T; LANES], join: impl Fn(T, T) -> T) -> T {
     let mut width = LANES / 2;
@@ -77,7 +79,7 @@ fn folded<T: Real>(mut lanes: [T; LANES], join: impl Fn(T, T) -> T) -> T {
     lanes[0]
 }
 
-/// The largest of whole lanes of numbers; NaN does not count.
+/// The largest of the numbers, which fill whole lanes; NaN is ignored.
 #[inline(always)]
 pub fn largest<T: Real>(numbers: &[T]) -> T {
     let mut tops = [T::NEG_INFINITY; LANES];
@@ -89,7 +91,7 @@ pub fn largest<T: Real>(numbers: &[T]) -> T {
     folded(tops, larger)
 }
 
-/// Puts `e^(x - shift)` in place of whole lanes of numbers, and returns the sum.
+/// Replaces numbers, which fill whole lanes, by `e^(x - shift)`, and returns their sum.
 #[inline(always)]
 pub fn exponentials<I: Isa, T: Real>(numbers: &mut [T], shift: T) -> T {
     let mut sums = [T::ZERO; LANES];
@@ -102,7 +104,7 @@ pub fn exponentials<I: Isa, T: Real>(numbers: &mut [T], shift: T) -> T {
     folded(sums, T::plus)
 }
 
-/// Fetches elements while those before them are computed.
+/// Prefetches elements while earlier elements are processed.
 #[inline(always)]
 pub fn fetch<S>(from: *const S, step: isize, size: usize) {
     if step == 1 {
@@ -140,7 +142,7 @@ where
             }
             let next = self.from.wrapping_offset((first + CHUNK) as isize * self.step);
             fetch(next, self.step, CHUNK);
-            // Exponentials of these are 0.
+            // Their exponentials are 0.
             chunk[n..whole].fill(S::Acc::NEG_INFINITY);
             let top = largest(&chunk[..whole]);
             let sum = exponentials::<I, _>(&mut chunk[..whole], finite(top));

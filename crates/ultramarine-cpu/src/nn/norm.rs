@@ -1,4 +1,4 @@
-//! RMS_NORM and LAYER_NORM, a row at a time: it stays in cache while its sums are made and applied.
+//! RMS_NORM and LAYER_NORM, one row at a time. The row stays in cache while its sums are computed and applied.
 
 use super::real::Real;
 use super::rows::Rows;
@@ -102,7 +102,7 @@ struct Row<'a, S: Storage> {
     parts: [&'a mut [S::Acc]; 3],
 }
 
-/// The sum of the distances of all numbers from one, or of the squares of these.
+/// The sum of the differences of all numbers from `from`, or of their squares.
 #[inline(always)]
 fn sum<T: Real, const SQUARES: bool>(numbers: &[T], from: T) -> T {
     let mut lanes = [T::ZERO; LANES];
@@ -131,19 +131,19 @@ fn term<T: Real, const SQUARES: bool>(x: T, from: T) -> T {
     if SQUARES { distance.times(distance) } else { distance }
 }
 
-/// The mean of a row, or 0 unless it is `centered`, and the mean square of the distances from it.
+/// The mean of a row, or 0 unless `centered`; and the mean square of the differences from it.
 #[inline(always)]
 pub(super) fn moments<T: Real>(x: &[T], centered: bool) -> (T, T) {
     let size = T::of(x.len() as f64);
     let mean = match centered {
-        // From the first number, so that a row of equal numbers has no distances from its mean.
+        // Sum differences from the first number, so that a row of equal numbers has exactly zero variance.
         true => x[0].plus(sum::<T, false>(x, x[0]).over(size)),
         false => T::ZERO,
     };
     (mean, sum::<T, true>(x, mean).over(size))
 }
 
-/// Elements as numbers: where they are, if they are numbers next to each other, else in `room`.
+/// Elements as numbers: in place, if they are adjacent and already numbers, else in `room`.
 ///
 /// # Safety
 /// There are as many elements as `room` has numbers.
@@ -152,7 +152,7 @@ pub(super) unsafe fn numbers<S: Storage>(
     (from, step): (*const S, isize),
     room: &mut [S::Acc],
 ) -> &[S::Acc] {
-    // The same size says the same type: of 4 and 8 bytes there is one each.
+    // Equal sizes mean equal types, because there is one type each of 4 and 8 bytes.
     if step == 1 && size_of::<S>() == size_of::<S::Acc>() {
         // SAFETY: by this function's contract.
         return unsafe { core::slice::from_raw_parts(from.cast(), room.len()) };
@@ -179,7 +179,7 @@ where
         let (mean, variance) = moments(x, self.centered);
         let scale = S::Acc::ONE.over(variance.plus(self.epsilon).root());
         let (to, step) = self.to;
-        // No closures: they would be compiled without the level's instructions.
+        // Do not use closures here, because they would be compiled without the level's instructions.
         match bias {
             Some(bias) if step == 1 => {
                 // SAFETY: the output's row, which nothing else uses.

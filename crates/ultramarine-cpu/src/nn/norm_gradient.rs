@@ -1,5 +1,5 @@
-//! RMS_NORM_GRADIENT and LAYER_NORM_GRADIENT, a row at a time. Sums over rows are made by blocks of rows, whose number depends on
-//! shapes alone, and joined in order.
+//! RMS_NORM_GRADIENT and LAYER_NORM_GRADIENT, one row at a time. Sums over rows are computed in blocks of rows and
+//! joined in order. The number of blocks depends only on shapes.
 
 use super::norm::{moments, numbers};
 use super::real::Real;
@@ -17,7 +17,7 @@ use ultramarine_abi::schema::NormGradientAttrs;
 const BLOCK: usize = 1 << 15;
 /// Blocks of rows, at most.
 const BLOCKS: usize = 256;
-/// Rows that are summed one after another; these sums are added.
+/// Rows that are summed consecutively; the sums of such runs are then added.
 const RUN: usize = 256;
 /// Columns whose sums are joined by a task.
 const COLUMNS: usize = 512;
@@ -49,7 +49,7 @@ pub fn prepare(op: &Op, centered: bool, signature: &Signature<'_>) -> Prepared {
 /// The kernel for tensors of a dtype.
 struct Of<S> {
     centered: bool,
-    /// Gradients by weight and bias are wanted.
+    /// Set if gradients with respect to weight and bias are requested.
     parameters: bool,
     dtype: core::marker::PhantomData<fn(S)>,
 }

@@ -1,4 +1,4 @@
-//! Numbers that layers are computed in.
+//! The types in which layers compute.
 
 use crate::elementwise::{exp32, exp64};
 use crate::level::Isa;
@@ -23,7 +23,7 @@ pub trait Real: Num + PartialOrd {
     fn exp<I: Isa>(self) -> Self;
     /// The natural logarithm.
     fn ln(self) -> Self;
-    /// `2^x` for numbers that are not above 0 by more than rounding; 0 far below.
+    /// `2^x` for numbers up to 0 (plus rounding errors); 0 for very negative numbers.
     fn power_of_two<I: Isa>(self) -> Self;
 }
 

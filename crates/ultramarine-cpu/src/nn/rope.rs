@@ -97,7 +97,7 @@ struct Row<S: Storage> {
     to: (*mut S, isize),
 }
 
-/// Rotates a pair. Products are rounded before they meet: nothing is contracted.
+/// Rotates a pair. Products are rounded before they are added; no multiply-add is contracted.
 #[inline(always)]
 fn rotated<S: Storage>(inverse: bool, [a, b]: [S; 2], cos: S::Acc, sin: S::Acc) -> [S; 2]
 where
@@ -115,7 +115,7 @@ impl<S: Storage> Row<S>
 where
     S::Acc: Real,
 {
-    /// Halves of numbers that lie next to each other.
+    /// Rotates pairs made of the two halves, if the elements are adjacent.
     ///
     /// # Safety
     /// All tensors have the row, nothing else uses the output's, and all steps are 1.

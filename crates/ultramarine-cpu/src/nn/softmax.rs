@@ -1,5 +1,5 @@
-//! SOFTMAX and LOGSUMEXP over the last axes, a row at a time: it stays in cache while its exponentials are made, added and
-//! scaled. Rows that are longer than a task are read twice.
+//! SOFTMAX and LOGSUMEXP over the last axes, one row at a time. A row stays in cache while its exponentials are
+//! computed, added and scaled. Rows that are longer than a task are read twice.
 
 use super::exponentials::{
     Add, CHUNK, LANES, PART, Sum, exponentials, fetch, finite, in_parts, largest,
@@ -16,7 +16,8 @@ use core::ops::Range;
 use half::{bf16, f16};
 use ultramarine_abi::schema::AxesAttrs;
 
-/// Elements of rows that are computed beside each other, a row in a lane: one by one they would wait for their own results.
+/// Rows up to this length are processed several at a time, one row per lane. One by one, they would wait for their own
+/// results.
 const SHORT: usize = 32;
 
 /// Prepares SOFTMAX, or LOGSUMEXP.
@@ -26,7 +27,7 @@ pub fn prepare(op: &Op, logsumexp: bool, signature: &Signature<'_>) -> Prepared 
     let (x, out) = (signature.inputs[0], signature.outputs[0]);
     ensure!((x.dtype, x.ndim) == (out.dtype, out.ndim), "softmax to another dtype or rank");
     let kept = axes.trailing_zeros() as usize;
-    // Others read columns, which compositions do in blocks.
+    // Other axes would read columns, which compositions do in blocks.
     if kept >= x.ndim || axes != (!0 >> (64 - x.ndim)) & (!0 << kept) || !out.contiguous {
         return Err(Refusal::Unsupported);
     }
@@ -78,7 +79,7 @@ where
             to: Shared(out.data.cast::<S>()),
             rows: rows as usize,
             size: size as usize,
-            // Short rows end within lines.
+            // Short rows end in the middle of cache lines.
             streamed: size as usize > SHORT && out.size() * size_of::<S>() >= stream_bytes(),
         };
         // SAFETY: the tensors are contiguous, and their shapes were checked.
@@ -150,7 +151,7 @@ where
             // SAFETY: there is room for each part; no other task writes this one.
             unsafe { sums.get().add(row * parts + part.start / PART).write(sum) };
         });
-        // The first part's place has the row's.
+        // The place of the first part receives the row's sum.
         for row in 0..self.rows {
             // SAFETY: all parts were written.
             unsafe {
@@ -184,7 +185,7 @@ where
     }
 }
 
-/// Writes numbers to elements behind one another, past the caches if they are `streamed`.
+/// Writes numbers to adjacent elements, bypassing the caches if `streamed`.
 ///
 /// # Safety
 /// There are as many elements, and nothing else uses them meanwhile.
@@ -248,7 +249,7 @@ where
         // SAFETY: by this function's contract.
         unsafe {
             widen(self.from.add(row * n), 1, &mut room[..n]);
-            // Exponentials of these are 0.
+            // Their exponentials are 0.
             room[n..].fill(S::Acc::NEG_INFINITY);
             let top = largest(room);
             if self.logsumexp {
@@ -256,7 +257,7 @@ where
                 *self.to.add(row) = S::narrow(Sum { top, sum }.logarithm());
                 return;
             }
-            // An infinite one makes NaN of its like, and so of the sum.
+            // An infinite maximum makes NaN of infinite elements, and so of the sum.
             let scale = S::Acc::ONE.over(exponentials::<I, _>(room, top));
             room.iter_mut().for_each(|x| *x = x.times(scale));
             write::<S, I>(&room[..n], self.to.add(row * n), self.streamed);
@@ -333,7 +334,7 @@ where
     #[inline(always)]
     fn call<I: Isa>(self, _: I) {
         let Sum { top, sum } = self.of;
-        // Zero over zero, and infinity over infinity.
+        // The quotients are zero by zero and infinity by infinity.
         let scale = if top.is_finite() { S::Acc::ONE.over(sum) } else { top.minus(top) };
         let mut chunk = [S::Acc::ZERO; CHUNK];
         for first in (0..self.size).step_by(CHUNK) {
@@ -342,7 +343,7 @@ where
             unsafe {
                 widen(self.from.add(first), 1, chunk);
                 fetch(self.from.wrapping_add(first + CHUNK), 1, CHUNK);
-                // No closure: it would be compiled without the level's instructions.
+                // Do not use a closure here, because it would be compiled without the level's instructions.
                 for x in chunk.iter_mut() {
                     *x = x.minus(top).exp::<I>().times(scale);
                 }

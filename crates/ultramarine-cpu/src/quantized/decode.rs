@@ -1,4 +1,4 @@
-//! Elements of few bits as float32 numbers, a vector at a time.
+//! Decodes elements of few bits to float32 numbers, a vector at a time.
 
 use crate::matmul::simd::{Portable, Simd};
 
@@ -20,20 +20,21 @@ pub const E2M1: u8 = Kind::E2m1 as u8;
 pub const E4M3: u8 = Kind::E4m3 as u8;
 pub const E8M0: u8 = Kind::E8m0 as u8;
 
-/// Most lanes of a vector. As many elements begin at a byte, whatever their bits are, and lie in 16 bytes.
+/// Largest number of lanes of a vector. This many elements begin at a byte, whatever their number of bits, and fit 16
+/// bytes.
 pub const MOST: usize = 16;
-/// Bytes that are read for a vector, be its elements in less.
+/// Bytes that are read for a vector, even if its elements take fewer.
 pub const READ: usize = 16;
 
-/// Where the bits of a vector's elements are.
+/// The positions of the bits of a vector's elements.
 #[derive(Clone, Copy)]
 pub struct Bits {
     pub kind: Kind,
     /// Bits of an element.
     pub size: usize,
-    /// For each lane four bytes from the element's first on; 0x80 for those beyond [`READ`].
+    /// For each lane, four bytes from the element's first byte on; 0x80 for bytes beyond [`READ`].
     bytes: [u8; 4 * MOST],
-    /// For each lane the element's first bit in these.
+    /// For each lane, the element's first bit in these bytes.
     shifts: [u32; MOST],
     mask: u32,
 }
@@ -63,7 +64,7 @@ impl Bits {
 /// E2M1 numbers without sign.
 pub const SIZES: [f32; 8] = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0];
 
-/// An E2M1 number of its lowest four bits.
+/// The E2M1 number of the lowest four bits.
 #[inline(always)]
 fn e2m1(code: u32) -> f32 {
     let size = SIZES[(code & 7) as usize];
@@ -74,16 +75,17 @@ fn e2m1(code: u32) -> f32 {
 #[inline(always)]
 pub fn e4m3(code: u8) -> f32 {
     let code = u32::from(code);
-    // Exponent and mantissa in float32's places are the number times 2^-120, subnormal ones included.
+    // With exponent and mantissa moved to float32's positions, the number is the value times 2^-120, including
+    // subnormals.
     let size = f32::from_bits((code & 0x7f) << 20) * f32::from_bits((127 + 120) << 23);
     let size = if code & 0x7f == 0x7f { f32::NAN } else { size };
     f32::from_bits(size.to_bits() | (code & 0x80) << 24)
 }
 
-/// 2^-127, which has no exponent of its own.
+/// 2^-127, which is subnormal in float32.
 const E8M0_LEAST: u32 = 1 << 22;
 
-/// A power of two; of 255 infinity.
+/// A power of two. Code 255 gives infinity.
 #[inline(always)]
 pub fn e8m0(code: u8) -> f32 {
     f32::from_bits(if code == 0 { E8M0_LEAST } else { u32::from(code) << 23 })
@@ -133,8 +135,8 @@ mod x86 {
 
     /// Exponent that E4M3 bits in float32's places lack.
     const E4M3_BIAS: i32 = 120 << 23;
-    /// The least E4M3 number that is not subnormal. Those that are get its exponent, and lose what that adds: processors take
-    /// long over subnormal numbers.
+    /// The smallest normal E4M3 number. Subnormal numbers get its exponent, and the value that this adds is subtracted,
+    /// because processors are slow with subnormal numbers.
     const E4M3_NORMAL: f32 = 0.015625;
 
     // SAFETY: AVX-512 (F, BW, DQ, VL) is the trait's condition on callers.
@@ -285,7 +287,7 @@ mod neon {
                     let places = vld1q_u8(bits.bytes.as_ptr().add(16 * half));
                     let words = vreinterpretq_u32_u8(vqtbl1q_u8(bytes, places));
                     let shifts = vld1q_u32(bits.shifts.as_ptr().add(4 * half));
-                    // A shift to the left by less than nothing is one to the right.
+                    // A left shift by a negative count is a right shift.
                     let codes = vshlq_u32(words, vnegq_s32(vreinterpretq_s32_u32(shifts)));
                     let codes = vandq_u32(codes, vdupq_n_u32(bits.mask));
                     if KIND == INTEGER {
@@ -309,8 +311,8 @@ mod neon {
         }
     }
 
-    /// An E2M1 number without a table: exponent and mantissa in float32's places are the number times 2^-126, subnormal ones
-    /// included, over which these processors take no longer.
+    /// Decodes an E2M1 number without a table. With exponent and mantissa moved to float32's positions, the number is
+    /// the value times 2^-126, including subnormals, which are not slower on these processors.
     #[inline(always)]
     fn e2m1(code: u32) -> f32 {
         let size = f32::from_bits((code & 7) << 22) * f32::from_bits((127 + 126) << 23);
@@ -318,10 +320,10 @@ mod neon {
     }
 }
 
-/// A row's bytes, of which a vector's are readable at every place: those at the end from a copy.
+/// A row's bytes. A whole vector can be read at every position; the end of the row is read from a copy.
 pub struct Row {
     data: *const u8,
-    /// From here on the copy is read.
+    /// From this offset on, the copy is read.
     tail: usize,
     copy: [u8; 2 * READ],
 }

@@ -48,7 +48,7 @@ impl<S> Of<S> {
     }
 }
 
-/// A group's or more codes, scaled and rounded to the dtype: the product, and then the sum.
+/// One or more groups of codes, scaled and rounded to the dtype: first the product, then the sum.
 struct Round<'a, S: Storage> {
     codes: &'a [f32],
     group: usize,
@@ -68,7 +68,7 @@ impl<S: Storage<Acc: From<f32> + Real>> Body for Round<'_, S> {
         for (g, (codes, to)) in groups.enumerate() {
             let scale = self.scales[g];
             for (to, code) in to.iter_mut().zip(codes) {
-                // Not added to anything: -0 stays.
+                // Nothing is added here, so that -0 is kept.
                 *to = Real::times((*code).into(), scale);
             }
             if let Some(bias) = self.biases.get(g) {

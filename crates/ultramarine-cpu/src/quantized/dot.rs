@@ -1,4 +1,4 @@
-//! Few rows of x times a block of rows of elements, which are decoded as they are read, once.
+//! Few rows of x times a block of rows of elements. Elements are decoded when they are read, once.
 
 use super::decode::{Decode, E2M1, E4M3, INTEGER, Kind, Row};
 use super::expand::with_vectors;
@@ -8,18 +8,18 @@ use core::marker::PhantomData;
 
 /// Most rows of x that are multiplied at a time.
 pub const ROWS: usize = 4;
-/// Rows of elements that several rows of x meet at a time: each number of x is loaded for both.
+/// Rows of elements that several rows of x are multiplied by at a time: each number of x is loaded once for both.
 pub const PAIR: usize = 2;
-/// Rows of elements that a single row of x meets at a time.
+/// Rows of elements that a single row of x is multiplied by at a time.
 pub const FOUR: usize = 4;
 /// Most rows of elements of a block.
 pub const BLOCK: usize = 128;
 /// The products of rows of x with those of a block.
 pub type Products = [[f32; BLOCK]; ROWS];
-/// Bytes ahead of what is read that are fetched: the processor does not see that several rows are one stretch of memory.
+/// Distance in bytes of the prefetch. The processor does not detect that several rows are one stretch of memory.
 pub const AHEAD: usize = 8192;
 
-/// Rows of float32 numbers, of a length that is known elsewhere.
+/// Rows of float32 numbers. Their length is known to the caller.
 #[derive(Clone, Copy)]
 pub struct Rows {
     pub data: *const f32,
@@ -54,7 +54,7 @@ impl Elements {
         self.words.wrapping_offset(row as isize * self.row)
     }
 
-    /// A row and those behind it; instead of those that are not there the last one.
+    /// A row and the rows after it. Missing rows are replaced by the last one.
     #[inline(always)]
     pub fn some<const P: usize>(&self, row: usize) -> [usize; P] {
         core::array::from_fn(|i| (row + i).min(self.rows - 1))
@@ -67,20 +67,21 @@ pub struct Factors {
     /// [`padded`] rows.
     pub rows: Rows,
     pub count: usize,
-    /// [`reorder`] was called on them: they are [`ordered`].
+    /// Set if [`reorder`] was called on them, because they are [`ordered`].
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
     pub ordered: bool,
     /// Sums of each row's groups, for elements with biases.
     pub sums: Rows,
 }
 
-/// The rows of x that there have to be for some: those behind them may be anything.
+/// The number of rows of x for which memory must exist, given the number of used rows. The additional rows may have any
+/// content.
 #[inline(always)]
 pub fn padded(rows: usize) -> usize {
     if rows < 2 { rows } else { ROWS }
 }
 
-/// Adds the sums of a few rows of elements, with what biases give: products of their rows and of sums of x.
+/// Adds the sums of a few rows of elements, and the biases' part: products of the biases with sums of x.
 ///
 /// # Safety
 /// The vector's instructions are available, and what elements and x describe is readable.
@@ -202,7 +203,7 @@ impl<V: Decode> Body for Dot<'_, V> {
     }
 }
 
-/// Returns true if rows of x are to be ordered by [`reorder`], with zeros up to a multiple of [`STRETCH`].
+/// Returns true if rows of x must be ordered by [`reorder`], with zeros up to a multiple of [`STRETCH`].
 pub fn ordered(level: Level, format: &Format) -> bool {
     cfg!(target_arch = "x86_64") && level >= Level::V4 && format.bits.size == 4
 }

@@ -1,4 +1,4 @@
-//! Few rows of x for each matrix: elements are decoded as they meet them.
+//! Few rows of x for each matrix. Elements are decoded while they are multiplied.
 
 use super::dot::{BLOCK, Elements, Factors, ROWS, Rows, STRETCH, dot, ordered, padded, reorder};
 use super::format::{offset, read};
@@ -11,11 +11,11 @@ use crate::par::Shared;
 use crate::scratch::{Scratch, Slot};
 use core::ops::Range;
 
-/// Numbers of x that are multiplied with a block of elements' rows, before the next: half of a small L2 cache.
+/// Numbers of x that are multiplied by a block of rows of elements before the next numbers: half of a small L2 cache.
 const CACHED: usize = 32768;
 
 impl Call<'_> {
-    /// Few rows each: a task has [`ROWS`] of them and a block of elements' rows.
+    /// Multiplies matrices by few rows. A task has [`ROWS`] rows of x and a block of rows of elements.
     ///
     /// # Safety
     /// As [`Call::run`]; x has so many rows, as numbers.
@@ -65,7 +65,7 @@ impl Call<'_> {
             // SAFETY: rows of the matrix.
             let (scratch, elements) = unsafe { self.elements::<S>(piece.second, from..to) };
             let mut block = [[0.0f32; BLOCK]; ROWS];
-            // A stretch of x that stays in the cache meets all rows of the block.
+            // A stretch of x that stays in the cache is multiplied by all rows of the block.
             let stretch = (CACHED / padded(piece.rows) / self.of.format.group).max(1);
             for first in (0..groups).step_by(stretch) {
                 let at = first * self.of.format.group;
@@ -104,8 +104,8 @@ impl Call<'_> {
         });
     }
 
-    /// Rows of elements, with the memory of what had to be copied: words that do not lie next to each other, and scales and
-    /// biases that are no float32 numbers.
+    /// Rows of elements, with the memory of parts that had to be copied: words that are not adjacent, and scales and
+    /// biases that are not float32.
     ///
     /// # Safety
     /// There are such rows, and what products of `S` are computed with is float32.

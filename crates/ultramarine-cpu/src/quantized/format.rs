@@ -1,4 +1,4 @@
-//! Modes: how elements and scales are encoded, and where they are.
+//! Modes: the encoding of elements and scales, and their position.
 
 use super::decode::{Bits, Kind, MOST, e4m3, e8m0};
 use super::expand::codes;
@@ -45,7 +45,7 @@ impl Format {
         columns * self.bits.size / 32
     }
 
-    /// Reads scales of a row, times a global scale over 2688, in the type that they are computed with.
+    /// Reads scales of a row, times a global scale divided by 2688, in the type of the computation.
     ///
     /// # Safety
     /// The view has scales of uint8, or for affine elements of type `S`; there are as many behind the element at `offset`, along
@@ -84,7 +84,7 @@ impl Format {
     }
 }
 
-/// Reads elements of a row, in the type that they are computed with.
+/// Reads elements of a row, in the type of the computation.
 ///
 /// # Safety
 /// There are as many elements of type `S` behind the one at `offset`, along the last axis.
@@ -138,7 +138,7 @@ impl<'a> Words<'a> {
         4 * self.view.strides[self.view.strides.len() - 2] as isize
     }
 
-    /// The bytes of a row: where they are, or copied if its words do not lie next to each other.
+    /// The bytes of a row: in place, or copied if its words are not adjacent.
     ///
     /// # Safety
     /// There is such a row, and [`Words::room`] for the copy.

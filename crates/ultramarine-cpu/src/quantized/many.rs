@@ -1,4 +1,4 @@
-//! Many rows of x for a matrix: slabs of it are written out as numbers, and multiplied.
+//! Many rows of x for a matrix. Slabs of the matrix are decoded to numbers, and multiplied.
 
 use super::expand::{Scaled, codes};
 use super::format::{offset, read};
@@ -14,7 +14,7 @@ use crate::scratch::{Scratch, Slot};
 const UNIT: usize = 128;
 
 impl Call<'_> {
-    /// Many rows: slabs of the matrix are written out as numbers, and multiplied.
+    /// Multiplies many rows: slabs of the matrix are decoded to numbers, and multiplied.
     ///
     /// # Safety
     /// As [`Call::run`]; `x` has all rows.
@@ -66,7 +66,8 @@ impl Call<'_> {
         }
     }
 
-    /// Writes out columns of a matrix's second factor: with `transpose` a row for each, else a row for each k.
+    /// Decodes columns of a matrix's second factor: with `transpose` to a row for each column, else to a row for each
+    /// k.
     ///
     /// # Safety
     /// There are such columns, and room for them.
@@ -82,7 +83,7 @@ impl Call<'_> {
             true => (columns, from, self.k),
             false => (self.k, 0, columns),
         };
-        // Elements from which on a row of words is read.
+        // First element of a row of words that is read.
         let skipped = if self.of.transpose { 0 } else { from };
         let groups = length / format.group;
         let each = TASK.div_ceil(length);

@@ -1,8 +1,9 @@
-//! Numbers of few bits, and products with them.
+//! Quantized numbers, and products with them.
 //!
-//! Elements are decoded a vector at a time (`decode`), by tables that say where bits lie: there is one loop for all numbers of bits.
-//! Few rows of x are multiplied with elements as they are decoded, which are read once (`few`, `dot`); for many rows the elements
-//! are written out, a slab that stays in cache at a time, for the ordinary product (`many`).
+//! Elements are decoded a vector at a time (`decode`), by tables of bit positions, so that one loop serves all numbers
+//! of bits. Few rows of x are multiplied by elements as they are decoded; elements are read once (`few`, `dot`). For
+//! many rows, elements are decoded to memory, one slab at a time that stays in cache, for the ordinary product
+//! (`many`).
 
 // Small arrays of registers are walked by index, several at a time.
 #![allow(clippy::needless_range_loop)]

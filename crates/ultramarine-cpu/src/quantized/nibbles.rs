@@ -1,5 +1,6 @@
-//! Elements of four bits with AVX-512: sixteen words at a time, each shifted to its next element, which a table look-up turns
-//! into a number. So lanes hold elements that are eight apart, and x is brought into that order before.
+//! Four-bit elements with AVX-512. Sixteen words are processed at a time. Each word is shifted to its next element,
+//! which a table look-up converts to a number. The lanes therefore hold elements that are eight apart, and x is
+//! reordered accordingly beforehand.
 
 use super::decode::{Kind, SIZES};
 use super::dot::{AHEAD, Elements, FOUR, Factors, PAIR, Products, ROWS, finish, padded};
@@ -13,12 +14,12 @@ use core::arch::x86_64::*;
 pub const STRETCH: usize = 128;
 /// Elements of a word.
 const EACH: usize = 8;
-/// Rows ahead whose scales and biases are fetched.
+/// Number of rows ahead for which scales and biases are prefetched.
 const AHEAD_ROWS: usize = 24;
 /// Lanes of a vector.
 const LANES: usize = 16;
 
-/// Brings numbers, of whole stretches, into the order in which elements are decoded.
+/// Reorders numbers, which form whole stretches, into the order in which elements are decoded.
 pub fn reorder(row: &mut [f32]) {
     for stretch in row.chunks_exact_mut(STRETCH) {
         let mut ordered = [0.0; STRETCH];
@@ -36,7 +37,7 @@ struct Dot<'a> {
     to: &'a mut Products,
 }
 
-/// The rows that a pass multiplies, and where it is in them.
+/// The rows that a pass multiplies, and its position in them.
 struct Stretch<const P: usize> {
     words: [*const u8; P],
     scales: [*const f32; P],
@@ -60,7 +61,7 @@ impl Dot<'_> {
         let last = [mask(rest * group / EACH), mask(rest)];
         for first in (0..of.rows).step_by(P) {
             let pair = of.some::<P>(first);
-            // Rows of scales and biases are too short for a processor to see streams in them.
+            // Rows of scales and biases are too short for the processor to detect streams.
             for rows in [Some(of.scales), of.biases].into_iter().flatten() {
                 for i in 0..P {
                     let later = rows.at(first + AHEAD_ROWS + i);
@@ -126,7 +127,7 @@ impl<const P: usize> Stretch<P> {
                 ($($e:literal)*) => {$({
                     let mut numbers = [F32x16::zero(); P];
                     for i in 0..P {
-                        // Of the shifted words the lowest four bits count.
+                        // Only the lowest four bits of the shifted words are used.
                         let codes = _mm512_srli_epi32::<{ 4 * $e }>(words[i]);
                         numbers[i] = F32x16(_mm512_permutexvar_ps(codes, table));
                     }

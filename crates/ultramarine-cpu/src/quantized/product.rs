@@ -14,9 +14,9 @@ use crate::scratch::{Scratch, Slot};
 use half::{bf16, f16};
 use ultramarine_abi::schema::QuantizedMatmulAttrs;
 
-/// Rows up to which elements are decoded for [`ROWS`] of them at a time, instead of being written out.
+/// Number of rows up to which elements are decoded for [`ROWS`] rows at a time, instead of being decoded to memory.
 const FEW: usize = 64;
-/// Numbers that a task reads or writes, at least.
+/// Smallest amount of numbers that a task reads or writes.
 pub(super) const TASK: usize = 1 << 14;
 
 /// Numbers of float32 in a line of the cache.
@@ -67,9 +67,9 @@ pub fn prepare(attributes: QuantizedMatmulAttrs, signature: &Signature<'_>) -> P
 pub(super) struct Quantized {
     pub format: Format,
     pub transpose: bool,
-    /// Biases, global scales, indices of either factor.
+    /// Set for each of biases, global scales and indices of both factors that is present.
     there: [bool; 4],
-    /// The functions for the numbers that are computed with, for each level that is available.
+    /// The functions for the type of the computation, for each available level.
     pub ops: Vec<Ops>,
 }
 
@@ -141,7 +141,7 @@ impl<S: Storage<Acc: From<f32>>> Kernel for Of<S> {
     }
 }
 
-/// Rows of x that meet one matrix.
+/// Rows of x that are multiplied by one matrix.
 #[derive(Clone, Copy)]
 pub(super) struct Part {
     pub second: usize,
@@ -164,7 +164,7 @@ impl Call<'_> {
                 _ => parts.push(Part { second: item.second, first: i * self.m, rows: self.m }),
             }
         }
-        // The rows as numbers, one behind the other; a few more are read than there are.
+        // The rows as numbers, one after the other. A few more rows are read than exist.
         let stride = self.stride();
         let bytes = (rows + ROWS) * stride * size_of::<S::Acc>();
         let scratch = Scratch::new(Slot::Operands, bytes);
@@ -189,7 +189,7 @@ impl Call<'_> {
                 }
             }
         });
-        // float64 has no kernel that decodes as it multiplies.
+        // float64 has no kernel that decodes while it multiplies.
         let single = size_of::<S::Acc>() == 4 && self.of.transpose;
         let (few, many): (Vec<Part>, Vec<Part>) =
             parts.into_iter().partition(|part| single && part.rows <= FEW);
@@ -205,8 +205,8 @@ impl Call<'_> {
         }
     }
 
-    /// Numbers from a row of x to the next: whole stretches, and a line of the cache more, lest those of a column compete for
-    /// the same place in it.
+    /// Distance in numbers between rows of x: whole stretches plus a cache line, so that the elements of a column do
+    /// not compete for the same cache set.
     pub(super) fn stride(&self) -> usize {
         self.k.next_multiple_of(STRETCH.max(LINE)) + LINE
     }

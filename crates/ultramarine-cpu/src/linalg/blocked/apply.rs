@@ -1,4 +1,4 @@
-//! Reflections of many columns applied to a matrix, by products of matrices.
+//! Applies many reflections to a matrix by matrix products.
 
 use super::{Blocked, Element, Plane};
 

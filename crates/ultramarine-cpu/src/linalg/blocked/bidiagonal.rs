@@ -1,5 +1,6 @@
-//! Singular values and vectors, of matrices that reflections from both sides make bidiagonal, a panel of columns and rows at a time
-//! (Dongarra, Hammarling and Sorensen, Block reduction of matrices to condensed forms for eigenvalue computations, 1989).
+//! Singular values and vectors. Reflections from both sides make the matrix bidiagonal, a panel of columns and rows at
+//! a time (Dongarra, Hammarling and Sorensen, Block reduction of matrices to condensed forms for eigenvalue
+//! computations, 1989).
 
 use super::chain::Chain;
 use super::householder::{Project, reflection};
@@ -12,30 +13,30 @@ use crate::par::Shared;
 use crate::scratch::Slot;
 use ultramarine_linalg::{Real, Singular, bidiagonal_values, bidiagonal_vectors};
 
-/// Columns and rows that are reduced before the rest of the matrix is.
+/// Columns and rows of a panel, which are reduced before the rest of the matrix is updated.
 const PANEL: usize = 32;
 /// Columns that are multiplied with a vector at a time.
 const TILE: usize = 8;
 /// Elements that are a task of a product with a vector.
 const SHARE: usize = 1 << 15;
 
-/// A matrix under reduction, with no fewer rows than columns.
+/// A matrix during its reduction; it has at least as many rows as columns.
 struct Reduction<T> {
     m: usize,
     n: usize,
-    /// The matrix as it was before the panel, and zeros around it; if they are kept, reflections from the left in columns that
-    /// are done.
+    /// The matrix as it was before the panel, surrounded by zeros. If the reflections from the left are kept, they are
+    /// stored in finished columns.
     a: Strip<T>,
-    /// The matrix so far is `A - L R^H`. The columns of L are V and X in turn, reflections from the left and products with those
-    /// from the right.
+    /// The current matrix is `A - L R^H`. The columns of L alternate between V and X: reflections from the left, and
+    /// products with the reflections from the right.
     left: Strip<T>,
-    /// Products with the reflections from the left, and those from the right, in turn.
+    /// The columns of R: products with the reflections from the left, alternating with the reflections from the right.
     right: Strip<T>,
     /// The negative of R, conjugated.
     factors: Strip<T>,
     /// A row.
     row: Strip<T>,
-    /// Reflections from the right, if they are kept.
+    /// Reflections from the right, if they are requested.
     kept: Option<Strip<T>>,
     /// Factors of the reflections, from the left and from the right.
     taus: [Vec<T>; 2],
@@ -48,7 +49,7 @@ struct Reduction<T> {
 
 impl<T: Element> Reduction<T> {
     fn new(m: usize, n: usize, keep: bool) -> Self {
-        // Columns begin at different lines of the cache; vectors reach beyond the last row and column.
+        // Begin columns at different cache sets. Vectors extend beyond the last row and column.
         let padded = [m, n].map(|n| n.next_multiple_of(LANES));
         let [long, short] = padded.map(|n| n + LANES);
         let pair = 2 * PANEL;
@@ -74,7 +75,7 @@ impl<T: Element> Blocked<'_, T> {
     /// # Safety
     /// The planes are valid, of shapes that fit, and of elements `T` and its absolute values.
     pub unsafe fn singular_values(&self, s: Plane, from: Plane) -> Result<(), String> {
-        // The transposed matrix has the same ones.
+        // The transposed matrix has the same singular values.
         let from = if from.m < from.n { from.transposed() } else { from };
         let (m, n) = (from.m, from.n);
         let mut reduction = Reduction::<T>::new(m, n, false);
@@ -156,7 +157,7 @@ impl<T: Element> Blocked<'_, T> {
         Ok(())
     }
 
-    /// Brings the rows and columns from `start` on to where a panel leaves them.
+    /// Updates the rows and columns from `start` on with the results of a panel.
     ///
     /// # Safety
     /// The panel has so many columns of L and R.
@@ -179,7 +180,7 @@ impl<T: Element> Blocked<'_, T> {
     }
 }
 
-/// Reduces a column and a row of a panel: the `k`-th of those from `first` on.
+/// Reduces column and row `k` of the panel that begins at `first`.
 struct Step<'a, T> {
     of: &'a mut Reduction<T>,
     cx: &'a Context,
@@ -194,7 +195,7 @@ impl<T: Element> Body for Step<'_, T> {
         let Step { of, cx, first, k } = self;
         let i = first + k;
         let Reduction { m, n, a, left, right, row, .. } = *of;
-        // Vectors begin at lines of the cache; what is above is zero, or becomes it.
+        // Vectors begin at cache lines; the elements above are zero, or become zero.
         let line = |i: usize| i / LANES * LANES;
         let clear = |of: Strip<T>, from: usize, until: usize| {
             // SAFETY: elements of the column, for which there is memory.
@@ -210,7 +211,7 @@ impl<T: Element> Body for Step<'_, T> {
         };
         // SAFETY: elements of the reduction's matrices, whose shapes fit.
         unsafe {
-            // The column as the steps before leave it, and its reflection.
+            // The column after the previous steps, and its reflection.
             let top = line(i);
             let lower = |count: usize| left.part(top, 0, count);
             let column = a.part(0, i, 1);
@@ -350,7 +351,7 @@ impl<T: Element> Body for Multiples<'_, T> {
     }
 }
 
-/// `to += A by`. Behind the last column there are zeros.
+/// `to += A by`. There are zeros after the last column.
 struct Multiply<T> {
     a: Strip<T>,
     by: *mut T,

@@ -1,4 +1,4 @@
-//! Many reflections applied to a matrix: in blocks by products of matrices, on columns of the matrix that are a task each.
+//! Applies many reflections to a matrix, in blocks by matrix products. Each task processes some columns of the matrix.
 
 use super::householder::{Project, sum};
 use super::strip::Strip;
@@ -12,11 +12,11 @@ const WIDTH: usize = 64;
 /// Columns of the matrix that are a task.
 const COLUMNS: usize = 32;
 
-/// Reflections `I - tau v v^H`, of which the last one is applied first.
+/// Reflections `I - tau v v^H`. The last one is applied first.
 pub struct Chain<'a, T> {
-    /// The vectors, a column each, with zeros above their ones.
+    /// The vectors, one in each column, with zeros above their ones.
     pub vectors: Strip<T>,
-    /// The row of the first vector's one; that of each further one is one below.
+    /// The row of the one in the first vector. It is one row lower in each further vector.
     pub first: usize,
     pub taus: &'a [T],
 }
@@ -66,7 +66,7 @@ impl<T: Element> Blocked<'_, T> {
         });
     }
 
-    /// Writes T of `I - V T V^H`, the product of some reflections, over zeros.
+    /// Computes T of `I - V T V^H`, the product of some reflections, into memory that holds zeros.
     ///
     /// # Safety
     /// The strip and the plane are valid, and no other thread's.

@@ -1,4 +1,4 @@
-//! Cholesky factors, by halves.
+//! Cholesky factors, computed recursively by halves.
 
 // Small arrays of registers are walked by index, several at a time.
 #![allow(clippy::needless_range_loop)]
@@ -10,18 +10,18 @@ use crate::scratch::Slot;
 
 /// Rows of a block that is factored row by row.
 const BLOCK: usize = 32;
-/// Rows of the blocks on the diagonal of which both triangles are updated.
+/// Rows of the diagonal blocks, in which both triangles are updated.
 const DIAGONAL: usize = 128;
 
 impl<T: Element> Blocked<'_, T> {
-    /// Writes the upper or lower factor of the matrix `from`, of which only that triangle is read, to `to`; NaN if it is
-    /// not positive definite.
+    /// Writes the upper or lower factor of the matrix `from` to `to`; NaN if the matrix is not positive definite. Only
+    /// the corresponding triangle of `from` is read.
     ///
     /// # Safety
     /// The planes are valid, square, of one size and elements `T`, and disjoint.
     pub unsafe fn cholesky(&self, to: Plane, from: Plane, upper: bool) {
         let nan = T::of_parts([f64::NAN, if T::IS_COMPLEX { f64::NAN } else { 0.0 }]);
-        // The transposed lower triangle is the upper one of the conjugate matrix, and so are their factors.
+        // The transposed lower triangle is the upper triangle of the conjugate matrix; the same holds for the factors.
         let turned = |p: Plane| if upper { p } else { p.transposed() };
         // SAFETY: by this function's contract; the room has the same shape.
         unsafe {
@@ -70,7 +70,7 @@ impl<T: Element> Blocked<'_, T> {
         }
     }
 
-    /// The upper triangle of `c += a b`; some of the rest is changed, too.
+    /// Updates the upper triangle by `c += a b`; some elements below it change too.
     ///
     /// # Safety
     /// As [`Blocked::add_product`], for square c.

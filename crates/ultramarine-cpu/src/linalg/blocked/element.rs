@@ -7,13 +7,13 @@ use ultramarine_linalg::{Scalar, c32};
 pub trait Element: Scalar {
     /// Its dtype.
     const DTYPE: DType;
-    /// Squares of all elements fit into float64.
+    /// Set if float64 can hold the squares of all elements.
     const SQUARES_FIT: bool = true;
-    /// Type of the magnitudes by which pivots are chosen.
+    /// Type of the magnitudes that select pivots.
     type Size: Copy + PartialOrd;
     /// A prepared divisor.
     type Divisor: Copy + Default + Sync;
-    /// The magnitude, but for a factor of 2.
+    /// The magnitude, up to a factor of 2.
     fn size(self) -> Self::Size;
     /// `self - a * b`, fused if `FMA`.
     fn minus_product<const FMA: bool>(self, a: Self, b: Self) -> Self;

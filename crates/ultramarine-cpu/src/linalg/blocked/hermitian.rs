@@ -1,6 +1,7 @@
-//! Eigenvalues and eigenvectors of Hermitian matrices, which reflections make tridiagonal, a panel of columns at a time: half of
-//! that work is products of the matrix with vectors, the other half products of matrices behind each panel (Dongarra,
-//! Hammarling and Sorensen, Block reduction of matrices to condensed forms for eigenvalue computations, 1989).
+//! Eigenvalues and eigenvectors of Hermitian matrices. Reflections make the matrix tridiagonal, a panel of columns at a
+//! time. Half of the work is products of the matrix with vectors; the other half is products of matrices after each
+//! panel (Dongarra, Hammarling and Sorensen, Block reduction of matrices to condensed forms for eigenvalue
+//! computations, 1989).
 
 // Small arrays of registers are walked by index, several at a time.
 #![allow(clippy::needless_range_loop)]
@@ -16,33 +17,33 @@ use crate::par::Shared;
 use crate::scratch::Slot;
 use ultramarine_linalg::{Eigen, Real, tridiagonal_values, tridiagonal_vectors};
 
-/// Columns that are reduced before the rest of the matrix is.
+/// Columns of a panel, which are reduced before the rest of the matrix is updated.
 const PANEL: usize = 32;
-/// Columns of the matrix that a product of matrices updates at a time, of which it needs only what is below the diagonal.
+/// Columns of the matrix that one product of matrices updates. Only its part below the diagonal is needed.
 const UPDATED: usize = 128;
 /// Columns that are multiplied with a vector at a time.
 const TILE: usize = 4;
-/// Elements below the diagonal that are a task of the product with a vector.
+/// Elements below the diagonal in one task of the product with a vector.
 const SHARE: usize = 1 << 15;
 /// Tasks of a product, at most.
 const SHARES: usize = 32;
 
-/// A matrix under reduction.
+/// A matrix during its reduction.
 struct Reduction<T> {
     n: usize,
-    /// The matrix below its diagonal, and zeros elsewhere; the vectors of reflections in columns that are done.
+    /// The matrix below its diagonal, and zeros elsewhere. Finished columns hold the vectors of reflections.
     a: Strip<T>,
-    /// V and W of a panel, column by column in turn. The matrix so far is `A - V W^H - W V^H`.
+    /// V and W of a panel, with alternating columns. The current matrix is `A - V W^H - W V^H`.
     pairs: Strip<T>,
-    /// `-W` and `-V`, in turn, conjugated.
+    /// `-W` and `-V` with alternating columns, conjugated.
     factors: Strip<T>,
-    /// The diagonal, and so many zeros that vectors are full.
+    /// The diagonal, padded with zeros to whole vectors.
     diagonal: Strip<T>,
     /// Parts of a product with a vector.
     sums: Strip<T>,
     /// Factors of the reflections.
     taus: Vec<T>,
-    /// The elements below the diagonal of what comes out.
+    /// The subdiagonal of the result.
     below: Vec<f64>,
     /// The power of two that the elements were multiplied by.
     scale: f64,
@@ -52,7 +53,7 @@ struct Reduction<T> {
 impl<T: Element> Reduction<T> {
     fn new(n: usize) -> Self {
         let padded = n.next_multiple_of(LANES);
-        // Columns begin at different lines of the cache; vectors reach beyond the last row and column.
+        // Begin columns at different cache sets. Vectors extend beyond the last row and column.
         let ld = padded + LANES;
         let columns = [n + TILE, 2 * PANEL, 2 * PANEL, 1, shares(n)];
         let (planes, room) = rooms::<T, 5>(Slot::Operands, columns.map(|n| [n, ld]));
@@ -64,8 +65,8 @@ impl<T: Element> Reduction<T> {
 }
 
 impl<T: Element> Blocked<'_, T> {
-    /// Writes the eigenvalues in ascending order, and eigenvectors as columns of `v`, of the Hermitian matrix `from`, of which
-    /// one triangle is read.
+    /// Writes the eigenvalues of the Hermitian matrix `from` in ascending order, and eigenvectors as columns of `v`.
+    /// Only one triangle of `from` is read.
     ///
     /// # Safety
     /// The planes are valid, of shapes that fit, of elements `T` (the eigenvalues: of its absolute values), and disjoint.
@@ -157,7 +158,7 @@ impl<T: Element> Blocked<'_, T> {
         }
     }
 
-    /// Brings the columns from `start` on to where a panel leaves them.
+    /// Updates the columns from `start` on with the results of a panel.
     ///
     /// # Safety
     /// The panel has so many columns of V and W.
@@ -189,7 +190,7 @@ impl<T: Element> Blocked<'_, T> {
     }
 }
 
-/// Reduces a column of a panel: the `k`-th of those from `first` on.
+/// Reduces column `k` of the panel that begins at `first`.
 struct Column<'a, T> {
     of: &'a mut Reduction<T>,
     cx: &'a Context,
@@ -203,7 +204,7 @@ impl<T: Element> Body for Column<'_, T> {
     fn call<I: Isa>(self, isa: I) {
         let Column { of, cx, first, k } = self;
         let i = first + k;
-        // Vectors begin at lines of the cache: rows above the column's are zero, or become it.
+        // Vectors begin at cache lines; rows above the column's first row are zero, or become zero.
         let row = (i + 1) / LANES * LANES;
         let above = i + 1 - row;
         let Reduction { n, a, pairs, .. } = *of;
@@ -291,7 +292,7 @@ impl<T: Element> Body for Symmetric<'_, T> {
         if shares == 1 {
             Below { a, first, end: n, x, y }.call(isa);
         } else {
-            // Columns become shorter: shares of as many elements.
+            // Columns become shorter, so divide them into shares with equal numbers of elements.
             let begin = |share: usize| {
                 let rest = (1.0 - share as f64 / shares as f64).sqrt();
                 n.min(first + (((n - first) as f64 * (1.0 - rest)) as usize).next_multiple_of(TILE))
@@ -334,7 +335,7 @@ impl<T: Element> Body for Symmetric<'_, T> {
     }
 }
 
-/// `y += A x`, for what lies below the diagonal in some columns of a Hermitian matrix, and its adjoint.
+/// `y += A x` for some columns of a Hermitian matrix: uses the part below the diagonal and its adjoint.
 struct Below<T> {
     a: Strip<T>,
     first: usize,

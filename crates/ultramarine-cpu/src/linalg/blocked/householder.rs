@@ -9,19 +9,19 @@ use crate::level::{Body, Isa, Level, at};
 
 /// Columns that are reflected one after the other.
 const BASE: usize = 8;
-/// Magnitudes whose squares neither overflow nor vanish in float64.
+/// Range of magnitudes whose squares neither overflow nor underflow in float64.
 const SQUARED: std::ops::RangeInclusive<f64> = 1e-140..=1e140;
 
 /// Columns to be reflected, and their reflections.
 #[derive(Clone, Copy)]
 pub struct Reflections<T> {
-    /// The columns; then R in and above the diagonal, and V below it.
+    /// The columns; afterwards R in and above the diagonal, and V below it.
     pub columns: Strip<T>,
-    /// Gets V with its ones and zeros.
+    /// Receives V with its ones and zeros.
     pub v: Strip<T>,
-    /// Gets the upper triangle of T.
+    /// Receives the upper triangle of T.
     pub t: Strip<T>,
-    /// Room of T's shape.
+    /// Scratch memory of T's shape.
     pub work: Strip<T>,
 }
 
@@ -64,7 +64,7 @@ impl<T: Element> Reflections<T> {
             for j in half..n {
                 (0..half).for_each(|i| *self.v.place(i, j) = T::default());
             }
-            // The block of T above the second one is `-T V^H V' T'`.
+            // The block of T above the second diagonal block is `-T V^H V' T'`.
             at(level, Project { left: v.part(half, 0, half), right: second.v, to: work });
             for j in 0..rest {
                 for i in 0..half {
@@ -111,7 +111,7 @@ impl<T: Element> Body for Columns<T> {
                     let factors = Strip { data: factors.as_mut_ptr(), ld: 1, m: 1, n: right.n };
                     Eliminate { left: own, factors, right }.call(isa);
                 }
-                // T gets `-tau T V^H v`.
+                // Write `-tau T V^H v` to T.
                 *t.place(j, j) = tau;
                 let mut products = [T::default(); BASE];
                 for i in 0..j {
@@ -126,8 +126,8 @@ impl<T: Element> Body for Columns<T> {
     }
 }
 
-/// Makes the first of the columns a multiple of the first unit vector by a reflection `I - tau v v^H`, whose adjoint does
-/// that; v, but for its one, takes the place of the rest. Returns tau.
+/// Maps the first of the columns to a multiple of the first unit vector, by the adjoint of a reflection `I - tau v
+/// v^H`. v, except its leading one, replaces the rest of the column. Returns tau.
 ///
 /// # Safety
 /// The strips are valid and have as many rows.
@@ -161,7 +161,7 @@ pub unsafe fn reflection<T: Element>(columns: Strip<T>, v: Strip<T>) -> T {
     }
 }
 
-/// The power of two that brings the elements to where their squares fit.
+/// The power of two that scales the elements so that their squares are in range.
 #[inline(always)]
 fn scale<T: Element>(column: &[T]) -> f64 {
     let mut most = [0.0f64; LANES];
@@ -176,7 +176,7 @@ fn scale<T: Element>(column: &[T]) -> f64 {
     if most == 0.0 || most == f64::INFINITY || SQUARED.contains(&most) {
         return 1.0;
     }
-    // In steps that neither overflow nor lose bits.
+    // Scale in steps that neither overflow nor lose bits.
     if most < 1.0 { 0.5f64.powi(-600) } else { 0.5f64.powi(600) }
 }
 
@@ -214,7 +214,7 @@ impl<T: Element> Body for Project<T> {
     type Output = ();
     #[inline(always)]
     fn call<I: Isa>(self, _: I) {
-        // As many sums as there are registers for.
+        // Use as many sums as there are registers.
         match (I::LEVEL, self.right.n) {
             (Level::V4, 1) => self.tiles::<I, 4, 1>(),
             (Level::V4, _) => self.tiles::<I, 4, 2>(),
@@ -246,7 +246,7 @@ impl<T: Element> Project<T> {
     }
 }
 
-/// The products of up to `P` adjoint columns with up to `Q` columns. The rest means nothing.
+/// The products of up to `P` adjoint columns with up to `Q` columns. The remaining results are unspecified.
 ///
 /// # Safety
 /// The strips are valid and have as many rows.
@@ -257,7 +257,7 @@ pub unsafe fn dots<T: Element, I: Isa, const P: usize, const Q: usize>(
 ) -> [[T; Q]; P] {
     let mut sums = [[[T::default(); LANES]; Q]; P];
     let whole = left.m / LANES * LANES;
-    // Instead of columns that are not there, the last one is read.
+    // Read the last column in place of missing ones.
     let a: [*mut T; P] = std::array::from_fn(|p| left.place(0, p.min(left.n - 1)));
     let b: [*mut T; Q] = std::array::from_fn(|q| right.place(0, q.min(right.n - 1)));
     let mut i = 0;

@@ -1,4 +1,4 @@
-//! LU factors with partial pivoting, by halves of the columns.
+//! LU factors with partial pivoting, computed recursively by halves of the columns.
 
 use super::triangular::Triangle;
 use super::{Blocked, Element, MOVED, Plane};
@@ -7,7 +7,7 @@ use crate::strided::ranges;
 
 /// Columns that are factored at a time.
 const PANEL: usize = 32;
-/// Columns of which a task swaps rows.
+/// Columns in which one task swaps rows.
 const SWAPPED: usize = 128;
 
 impl<T: Element> Blocked<'_, T> {
@@ -43,7 +43,7 @@ impl<T: Element> Blocked<'_, T> {
         Ok(())
     }
 
-    /// Factors the columns `first..end`, below row `first`; rows of other columns stay where they are.
+    /// Factors the columns `first..end`, below row `first`. The rows of other columns are not swapped.
     ///
     /// # Safety
     /// `a` is valid, with rows of adjacent elements.

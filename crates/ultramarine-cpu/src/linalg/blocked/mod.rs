@@ -1,8 +1,8 @@
-//! Blocked algorithms for large matrices: most of their work is done by the matrix product, on the host's threads.
+//! Blocked algorithms for large matrices. Most of their work is matrix products, on the host's threads.
 //!
-//! Matrices under work have rows of adjacent elements, mostly in the result's own memory. Recursion halves them down to
-//! blocks of a few columns, which loops of their own factor. Blocks are cut by sizes alone, and products
-//! do not depend on the number of threads, so neither do results.
+//! During the work, a matrix has rows of adjacent elements, and is mostly in the result's own memory. Recursion halves
+//! it down to blocks of a few columns, which specialised loops factor. The block sizes depend on the matrix sizes
+//! alone, and products do not depend on the number of threads, so results do not either.
 
 mod apply;
 mod bidiagonal;
@@ -38,9 +38,10 @@ const LEAST_COLUMNS: usize = 16;
 const LEAST_CHOLESKY: usize = 192;
 /// Rows from which QR factors are blocked: of real, and of complex matrices.
 const LEAST_QR: [usize; 2] = [12, 64];
-/// Rows and columns from which eigenvalues of Hermitian matrices and singular values are found by a blocked reduction.
+/// Rows and columns from which on eigenvalues of Hermitian matrices, and singular values, are computed by a blocked
+/// reduction.
 const LEAST_REDUCED: usize = 64;
-/// Elements worth a task of their own, where they are moved.
+/// Number of moved elements that is worth a separate task.
 const MOVED: usize = 1 << 15;
 
 /// True if an operation on an `m` x `n` matrix, with a right-hand side of `k` columns, is blocked.
@@ -51,7 +52,7 @@ pub fn serves<T: Element>(operation: Operation, m: usize, n: usize, k: usize) ->
         Operation::Solve => n >= LEAST && k >= LEAST_COLUMNS,
         Operation::Qr => m >= LEAST_QR[T::IS_COMPLEX as usize],
         Operation::Eigh | Operation::EigvalsH => n >= LEAST_REDUCED,
-        // Much longer matrices are reduced to square ones first.
+        // Matrices with many more rows than columns are reduced to square ones first.
         Operation::SingularValues | Operation::Svd => {
             m.min(n) >= LEAST_REDUCED && m.max(n) <= 2 * m.min(n)
         }
@@ -59,7 +60,7 @@ pub fn serves<T: Element>(operation: Operation, m: usize, n: usize, k: usize) ->
     }
 }
 
-/// The functions and threads by which matrices of `T` are worked on.
+/// The functions and threads that process matrices of `T`.
 pub struct Blocked<'a, T> {
     cx: &'a Context,
     ops: Ops,
@@ -98,8 +99,8 @@ impl<'a, T: Element> Blocked<'a, T> {
         Some(Blocked { cx, ops, of: PhantomData })
     }
 
-    /// Has `work` change a matrix with rows of adjacent elements whose contents become those of `to`, in place if it is such
-    /// a matrix. `from` gives its contents before.
+    /// Calls `work` to change a matrix with rows of adjacent elements, whose contents then become those of `to`. It
+    /// works in place if `to` is such a matrix. `from` has the initial contents.
     ///
     /// # Safety
     /// The planes are valid, of one shape and elements `T`, and disjoint.
@@ -113,7 +114,7 @@ impl<'a, T: Element> Blocked<'a, T> {
         }
     }
 
-    /// Has `work` fill `to`, or a matrix with rows of adjacent elements that is then copied there.
+    /// Calls `work` to fill `to`, or another matrix with rows of adjacent elements that is then copied to `to`.
     ///
     /// # Safety
     /// The plane is valid, of elements `T`.
@@ -137,7 +138,7 @@ impl<'a, T: Element> Blocked<'a, T> {
         unsafe { self.copy_from(to, from, |_| 0) }
     }
 
-    /// Copies rows of a matrix, blocks of them from the column on that `column` gives for their first row.
+    /// Copies rows of a matrix, in blocks. `column` gives the first column to copy, from the block's first row.
     ///
     /// # Safety
     /// As [`Blocked::copy`].
@@ -188,7 +189,7 @@ impl<'a, T: Element> Blocked<'a, T> {
     /// # Safety
     /// The plane is valid, of elements `T`.
     unsafe fn negated(&self, of: Plane, conjugate: bool) -> Room {
-        // Elements that are adjacent stay so.
+        // Adjacent elements stay adjacent.
         if of.strides()[0] == 1 && of.strides()[1] != 1 {
             // SAFETY: by this function's contract.
             let room = unsafe { self.negated(of.transposed(), conjugate) };
@@ -246,7 +247,7 @@ impl<'a, T: Element> Blocked<'a, T> {
         }
         // SAFETY: by this function's contract.
         unsafe {
-            // The smaller factor is negated.
+            // Negate the smaller factor.
             if conjugate || c.m <= c.n {
                 let a = self.negated(a, conjugate);
                 self.add_product(c, a.plane, b);

@@ -1,4 +1,4 @@
-//! LU factors of a few columns, which are copied so that each column's elements are adjacent.
+//! LU factors of a few columns. They are copied so that each column's elements are adjacent.
 
 // Small arrays of registers are walked by index, several at a time.
 #![allow(clippy::needless_range_loop)]
@@ -17,7 +17,7 @@ impl<T: Element> Blocked<'_, T> {
     /// # Safety
     /// The panel is valid, of elements `T`.
     pub(super) unsafe fn panel(&self, panel: Plane, first: u32, pivots: &mut [u32]) {
-        // Columns begin at different lines of the cache.
+        // Begin columns at different cache sets.
         let ld = panel.m.next_multiple_of(LANES) + LANES;
         let room = Room::new::<T>(Slot::Operands, panel.n, ld);
         let columns = room.plane.part(0, 0, panel.n, panel.m);
@@ -68,7 +68,7 @@ impl<T: Element> Strip<T> {
     }
 }
 
-/// Factors up to [`BASE`] columns: each is brought up to date by those before it when its turn comes.
+/// Factors up to [`BASE`] columns. Before a column is factored, it is updated by the columns before it.
 struct Columns<'a, T> {
     strip: Strip<T>,
     pivots: &'a mut [u32],
@@ -99,7 +99,7 @@ impl<T: Element> Body for Columns<'_, T> {
                     }
                 }
                 let head = *strip.place(j, j);
-                // With a pivot of zero the whole column is zero, and so are its factors.
+                // If the pivot is zero, the whole column is zero, and so are its factors.
                 if head != T::default() {
                     let by = head.divisor();
                     let below =
@@ -111,7 +111,7 @@ impl<T: Element> Body for Columns<'_, T> {
     }
 }
 
-/// Brings rows `j..` of column `j` up to date; the first row with the element of the largest magnitude.
+/// Updates rows `j..` of column `j`. Returns the first row whose element has the largest magnitude.
 ///
 /// # Safety
 /// The strip is valid.
@@ -124,7 +124,7 @@ unsafe fn update<T: Element, I: Isa>(strip: &Strip<T>, j: usize, factors: &[T; B
         for q in 0..j {
             head = minus::<T, I>(head, *strip.place(j, q), factors[q]);
         }
-        // NaN is never larger, and nothing is larger than it.
+        // Comparisons with NaN are false: NaN is never larger, and no element is larger than NaN.
         let head = head.size();
         let mut most = [head; LANES];
         for i in (j..m).step_by(LANES) {

@@ -1,4 +1,4 @@
-//! The host's threads and the matrix product, as divide and conquer uses them.
+//! The host's threads and the matrix product, in the form that divide and conquer uses.
 
 use crate::dtype::DType;
 use crate::kernel::Context;
@@ -38,7 +38,7 @@ impl<R: Real> Threads<R> for Pool<'_> {
         );
         let size = size_of::<R>() as isize;
         let rows = |ld: usize| [ld as isize * size, size];
-        // The transposed product: columns are rows of adjacent elements.
+        // Compute the transposed product, in which columns are rows of adjacent elements.
         let a = (a.as_ptr() as *mut u8, rows(a_ld));
         let b = (b.as_ptr() as *mut u8, rows(b_ld));
         let c = (c.as_mut_ptr().cast(), rows(c_ld));

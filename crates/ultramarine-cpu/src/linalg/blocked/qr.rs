@@ -1,4 +1,4 @@
-//! QR factors, by panels of columns whose reflections are applied together.
+//! QR factors, computed by panels of columns. The reflections of a panel are applied together.
 
 use super::apply::Applied;
 use super::householder::Reflections;
@@ -11,9 +11,9 @@ const PANEL: usize = 64;
 
 /// Memory for a factorisation.
 struct Buffers {
-    /// Columns of a panel, as rows.
+    /// Columns of a panel, stored as rows.
     columns: Plane,
-    /// V of a panel, its columns as rows.
+    /// V of a panel, with its columns stored as rows.
     v: Plane,
     /// T of all panels, one below the other, each transposed.
     t: Plane,
@@ -23,7 +23,7 @@ struct Buffers {
 
 impl Buffers {
     fn new<T: Element>(m: usize, n: usize) -> Buffers {
-        // Columns begin at different lines of the cache.
+        // Begin columns at different cache sets.
         let (ld, k) = (m.next_multiple_of(LANES) + LANES, m.min(n).next_multiple_of(PANEL));
         let rows = [[PANEL, ld], [PANEL, ld], [k, PANEL], [PANEL, PANEL], [PANEL, n], [PANEL, n]];
         let ([columns, v, t, small, first, second], room) = rooms::<T, 6>(Slot::Operands, rows);

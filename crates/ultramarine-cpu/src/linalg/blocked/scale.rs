@@ -1,4 +1,4 @@
-//! Matrices brought to where squares of their elements neither overflow nor vanish.
+//! Scales matrices so that squares of their elements neither overflow nor underflow.
 
 // Small arrays of registers are walked by index, several at a time.
 #![allow(clippy::needless_range_loop)]
@@ -9,7 +9,7 @@ use crate::level::{Body, Isa, at};
 use ultramarine_linalg::power_of_two;
 
 impl<T: Element> Blocked<'_, T> {
-    /// Multiplies all elements by a power of two, which is mostly 1, and returns it.
+    /// Multiplies all elements by a power of two, usually 1, and returns it.
     ///
     /// # Errors
     /// If an element is infinite or NaN.
@@ -50,7 +50,7 @@ impl<T: Element> Body for Largest<T> {
                 for l in 0..LANES {
                     let [re, im] = lanes[l].widened();
                     let size = re.abs().max(im.abs());
-                    // NaN is lost in a maximum.
+                    // A maximum would ignore NaN, so detect it separately.
                     wrong[l] += re * 0.0 + im * 0.0;
                     most[l] = if size > most[l] { size } else { most[l] };
                 }

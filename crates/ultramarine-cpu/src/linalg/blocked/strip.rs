@@ -1,5 +1,4 @@
-//! Strips of a few columns, each of which has its elements next to each other: panels are copied so, and worked on by
-//! loops of their own.
+//! Strips of a few columns with adjacent elements. Panels are copied to strips, which specialised loops process.
 
 // Small arrays of registers are walked by index, several at a time.
 #![allow(clippy::needless_range_loop)]
@@ -12,7 +11,7 @@ pub const LANES: usize = 16;
 /// Columns that are updated at a time, where there are more than one.
 const TILE: usize = 4;
 
-/// Columns of `m` elements, `ld` from one to the next.
+/// Columns of `m` elements, `ld` elements apart.
 #[derive(Clone, Copy)]
 pub struct Strip<T> {
     pub data: *mut T,
@@ -34,10 +33,10 @@ impl<T: Element> Strip<T> {
         Strip { data: self.place(i, j), ld: self.ld, m: self.m - i, n }
     }
 
-    /// Its memory, with what lies between the columns.
+    /// Its memory, including the memory between the columns.
     ///
     /// # Safety
-    /// The strip is valid, so far as its columns are apart, and nobody else uses it.
+    /// The strip is valid, including the gaps between its columns, and nothing else uses it.
     pub unsafe fn all<'a>(&self) -> &'a mut [T] {
         // SAFETY: by this function's contract.
         unsafe { std::slice::from_raw_parts_mut(self.data, self.n * self.ld) }
@@ -108,7 +107,7 @@ impl<T: Element> Eliminate<T> {
         let Eliminate { left, factors, right } = self;
         for j in (0..right.n).step_by(TILE) {
             let columns = TILE.min(right.n - j);
-            // Instead of columns that are not there, the last one is worked on again.
+            // Process the last column again in place of missing ones.
             let column = |c: usize| j + c.min(columns - 1);
             for i in (0..right.m).step_by(LANES) {
                 let count = LANES.min(right.m - i);
@@ -142,7 +141,7 @@ pub fn minus<T: Element, I: Isa>(sum: T, a: T, b: T) -> T {
     if I::FMA { sum.minus_product::<true>(a, b) } else { sum.minus_product::<false>(a, b) }
 }
 
-/// `sums - a * b`, lane by lane: as values, so that each is one vector.
+/// `sums - a * b`, lane by lane. The arguments are passed by value, so that each is one vector.
 #[inline(always)]
 pub fn minus_lanes<T: Element, I: Isa>(
     mut sums: [T; LANES],

@@ -1,4 +1,4 @@
-//! Triangular solves with many right-hand sides, by halves of the triangle.
+//! Triangular solves with many right-hand sides, computed recursively by halves of the triangle.
 
 // Small arrays of registers are walked by index, several at a time.
 #![allow(clippy::needless_range_loop)]
@@ -12,19 +12,19 @@ use crate::strided::ranges;
 const BLOCK: usize = 32;
 /// Columns that a task substitutes.
 const COLUMNS: usize = 128;
-/// Multiply-adds by substitution that are not worth several tasks.
+/// Number of multiply-adds by substitution that is not worth several tasks.
 const FEW: usize = 1 << 17;
 
 /// A triangular matrix.
 #[derive(Clone, Copy)]
 pub struct Triangle {
-    /// The matrix of which one triangle is read.
+    /// The matrix, one triangle of which is read.
     pub plane: Plane,
-    /// The upper triangle is.
+    /// Set if the upper triangle is read.
     pub upper: bool,
-    /// The diagonal is not read: it is ones.
+    /// Set if the diagonal consists of ones and is not read.
     pub unit: bool,
-    /// The matrix is the conjugate.
+    /// Set if the conjugate matrix is used.
     pub conjugate: bool,
 }
 
@@ -100,7 +100,7 @@ impl<T: Element> Blocked<'_, T> {
     /// As [`Blocked::solve_left`], for at most [`BLOCK`] rows.
     unsafe fn substitute(&self, t: Triangle, b: Plane) {
         let n = t.plane.n;
-        // Rows in the order in which they are solved.
+        // The rows in the order of the substitution.
         let order = |i: usize| if t.upper { n - 1 - i } else { i };
         let mut triangle = [[T::default(); BLOCK]; BLOCK];
         let mut diagonal = [T::Divisor::default(); BLOCK];
@@ -145,7 +145,7 @@ impl<T: Element> Blocked<'_, T> {
 struct Substitution<'a, T: Element> {
     n: usize,
     triangle: &'a [[T; BLOCK]; BLOCK],
-    /// None if it is ones.
+    /// `None` if the diagonal consists of ones.
     diagonal: Option<&'a [T::Divisor; BLOCK]>,
     data: *mut T,
     row: isize,

@@ -1,4 +1,4 @@
-//! Blocks of operands as numbers that micro-kernels take, and their products.
+//! Blocks of operands as numbers for micro-kernels, and their products.
 
 use super::softmax::{Hide, Scores, pass};
 use super::{Call, KEYS, QUERIES, Tensor};
@@ -11,7 +11,7 @@ use crate::nn::real::Real;
 use crate::nn::tensor::widen;
 use half::{bf16, f16};
 
-/// An element, and whether it is the number that is computed with.
+/// An element, and whether it already has the type of the computation.
 pub trait Element: Storage {
     const IS_NUMBER: bool;
 }
@@ -41,7 +41,7 @@ impl<T> Rows<T> {
     }
 }
 
-/// Copies a row of elements `stride` apart into numbers; the rest up to `pitch` becomes 0.
+/// Copies a row of elements, `stride` apart, as numbers; the rest up to `pitch` becomes 0.
 struct Load<S: Storage> {
     from: *const S,
     stride: isize,
@@ -63,7 +63,7 @@ impl<S: Storage> level::Body for Load<S> {
     }
 }
 
-/// Stores numbers as elements `stride` apart, times a factor.
+/// Multiplies numbers by a factor, and stores them as elements `stride` apart.
 struct Store<S: Storage> {
     from: *const S::Acc,
     to: *mut S,
@@ -118,7 +118,7 @@ impl<T: Real> level::Body for Transpose<T> {
     }
 }
 
-/// The tools of a task: the level's functions, by the type of elements.
+/// The tools of a task: the level's functions for the type of elements.
 #[derive(Clone, Copy)]
 pub struct Tools<'a, S> {
     pub call: &'a Call<'a>,
@@ -137,7 +137,7 @@ where
         self.call.ops
     }
 
-    /// Numbers from one row to the next of a block whose rows have `size` of them: whole vectors.
+    /// Distance in numbers between the rows of a block whose rows have `size` numbers: whole vectors.
     pub fn pitch(&self, size: usize) -> usize {
         size.next_multiple_of(self.ops().lanes)
     }
@@ -147,7 +147,7 @@ where
         S::IS_NUMBER && tensor.strides[3] == 1 && size.is_multiple_of(self.ops().lanes)
     }
 
-    /// The rows of a head of keys or values, which `fetch` may have to load.
+    /// The rows of a head of keys or values. `fetch` loads them if they cannot be read in place.
     pub fn rows(&self, tensor: &Tensor, [b, h, first]: [usize; 3]) -> Rows<S::Acc> {
         Rows { data: tensor.at::<S>([b, h, first, 0]).cast(), pitch: tensor.strides[2] }
     }
@@ -251,7 +251,7 @@ where
             let mut packed = [S::Acc::ZERO; KEYS * 4];
             let mut from = 0;
             while from < k {
-                // Levels whose kernels do not read in place get the numbers packed.
+                // Levels whose kernels cannot read in place get packed numbers.
                 let steps = if ops.in_place { k } else { (k - from).min(packed.len() / height) };
                 if !ops.in_place {
                     for (i, to) in packed.iter_mut().take(steps * height).enumerate() {
@@ -287,7 +287,7 @@ where
         }
     }
 
-    /// The scores of a block: the products of keys and of queries in lanes, and masked ones.
+    /// The scores of a block: products of keys with queries in lanes, after masking.
     ///
     /// # Safety
     /// All are there; there is memory for KEYS rows of scores.
@@ -348,14 +348,14 @@ pub struct Queries {
     pub n: usize,
     /// Head and place of each.
     pub rows: [[usize; 2]; QUERIES],
-    /// The numbers of keys that they see by their places.
+    /// The number of keys that each query sees according to its position.
     pub ends: [i64; QUERIES],
-    /// Keys that any of them needs: all, where one sees none.
+    /// Number of keys that any of the queries needs: all keys, if one query sees none.
     pub keys: usize,
 }
 
 impl Queries {
-    /// Those from `first` on of the rows of a key head: the queries of its first head, then those of the next one.
+    /// The queries of a key head from `first` on: those of its first head, then those of the next head.
     pub fn new(call: &Call<'_>, [batch, head]: [usize; 2], first: usize) -> Queries {
         let n = (call.group * call.queries - first).min(QUERIES);
         let mut block = Queries { batch, n, rows: [[0; 2]; QUERIES], ends: [0; QUERIES], keys: 0 };

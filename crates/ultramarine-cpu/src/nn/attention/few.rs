@@ -1,7 +1,9 @@
-//! ATTENTION of few queries, such as those of one new token: each key and value is read once, for all queries of its head.
+//! ATTENTION of few queries, such as those of one new token. Each key and value is read once, for all queries of its
+//! head.
 //!
-//! Scores are dot products here: lanes for queries, as blocks have them, would be empty. Many keys are cut into parts, whose sums
-//! are joined in order (Dao et al., Flash-Decoding for long-context inference, 2023).
+//! Scores are computed as dot products, because lanes for queries, as in blocks, would be mostly empty. If there are
+//! many keys, they are divided into parts, whose sums are joined in order (Dao et al., Flash-Decoding for long-context
+//! inference, 2023).
 
 use super::block::{Element, Queries, Rows, Tools};
 use super::{Call, KEYS, Tensor};
@@ -16,14 +18,14 @@ use crate::scratch::{Scratch, Slot};
 pub const QUERIES: usize = 8;
 /// Keys of a part, and so of a task.
 const PART: usize = 8 * KEYS;
-/// Products up to which a call has one task: threads would take longer to begin.
+/// Number of products up to which a call has a single task, because starting threads would take longer.
 const ALONE: usize = 1 << 18;
 /// Numbers that are added or multiplied at a time.
 const LANES: usize = 16;
 /// Columns of values whose sums are in registers.
 const COLUMNS: usize = 4 * LANES;
 
-/// The sums of a part of the keys, for one query, and behind them those of weights and values.
+/// The sums for a part of the keys and one query, followed by the sums of weights times values.
 #[derive(Clone, Copy)]
 struct Sums<T> {
     top: T,
@@ -213,7 +215,7 @@ impl<T: Real> level::Body for Dots<'_, T> {
     }
 }
 
-/// Adds values, by weights that are made of their scores.
+/// Computes weights from scores, and adds the weighted values.
 struct Add<'a, T> {
     n: usize,
     scores: [T; KEYS],
@@ -237,7 +239,7 @@ impl<T: Real> Add<'_, T> {
         for weight in &mut weights {
             *weight = weight.minus(top).power_of_two::<I>();
         }
-        // Not keys: the power of what is behind them may be anything.
+        // Set the rest to zero, because the weights after the keys are unspecified.
         weights[self.n..].fill(T::ZERO);
         for chunk in weights.as_chunks::<LANES>().0 {
             for l in 0..LANES {
@@ -311,7 +313,7 @@ impl<T: Real> level::Body for Add<'_, T> {
     }
 }
 
-/// Joins the sums of all parts, into those of the first one, with what sinks add.
+/// Joins the sums of all parts into those of the first part, and adds the sinks.
 ///
 /// # Safety
 /// As [`run`]; there is a row of values for each of the sums.
@@ -342,7 +344,7 @@ unsafe fn join<S: Element>(
         unsafe {
             let to = core::slice::from_raw_parts_mut(values.from(row).data, size);
             for part in all() {
-                // A part without keys has no top, and nothing to add.
+                // A part without keys has no maximum, and nothing to add.
                 let empty =
                     sums[part].top == S::Acc::NEG_INFINITY && sums[part].sum == S::Acc::ZERO;
                 let factor = if empty { S::Acc::ZERO } else { power(sums[part].top) };

@@ -16,7 +16,8 @@ where
 {
     let rows = call.group * call.queries;
     let blocks = rows.div_ceil(QUERIES);
-    // Of causal queries the last see most keys: they go first, lest one thread be left with them.
+    // With a causal mask, the last queries see the most keys. Start them first, so that one thread
+    // is not left with them at the end.
     call.cx.par.run(call.batches * call.heads * blocks, |task| {
         let head = task / blocks;
         let at = [head / call.heads, head % call.heads];

@@ -1,4 +1,4 @@
-//! ATTENTION_GRADIENT: a task for some keys of a key head, and its sums for all queries.
+//! ATTENTION_GRADIENT: each task processes some keys of a key head, for all queries.
 
 use super::block::{Element, Queries, Rows, Tools};
 use super::softmax::{Slopes, Weights, pass};
@@ -10,7 +10,8 @@ use crate::scratch::{Scratch, Slot};
 
 /// Keys whose sums a task has in memory at a time.
 const CHUNK: usize = 8 * KEYS;
-/// Pieces that the keys are cut into where heads alone are too few tasks. Each has sums for all queries.
+/// Number of pieces into which the keys are divided if heads alone give too few tasks. Each piece has sums for all
+/// queries.
 const PIECES: usize = 8;
 
 /// The cotangent of the result, the logarithms and delta.
@@ -76,7 +77,8 @@ where
     });
 }
 
-/// The gradients by the keys and values of a range, and what it adds to those by the queries.
+/// The gradients with respect to the keys and values of a range, and its contribution to the gradients with respect to
+/// the queries.
 ///
 /// # Safety
 /// As [`run`].
@@ -164,7 +166,7 @@ struct Known<T> {
     /// In units of ln 2; 0 where all keys are masked.
     logarithms: [T; QUERIES],
     delta: [T; QUERIES],
-    /// Lanes all of whose keys are masked.
+    /// Lanes whose keys are all masked.
     whole: Vec<usize>,
 }
 
@@ -188,7 +190,7 @@ impl<T: Real> Known<T> {
         known
     }
 
-    /// Gives queries that see no key equal weights.
+    /// Gives queries that see no key equal weights for all keys.
     ///
     /// # Safety
     /// There are so many rows of weights.
@@ -197,7 +199,7 @@ impl<T: Real> Known<T> {
         unsafe { self.fill(weights, rows, T::of(1.0 / keys as f64)) }
     }
 
-    /// Gives their scores no gradient.
+    /// Sets the gradient of these queries' scores to zero.
     ///
     /// # Safety
     /// There are so many rows.

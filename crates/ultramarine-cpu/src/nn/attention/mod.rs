@@ -1,12 +1,12 @@
-//! ATTENTION and its gradient, in blocks of queries and keys that stay in cache (Dao, FlashAttention-2: Faster attention
-//! with better parallelism and work partitioning, 2023): the scores are never in memory as a whole.
+//! ATTENTION and its gradient, in blocks of queries and keys that stay in cache (Dao, FlashAttention-2: Faster
+//! attention with better parallelism and work partitioning, 2023). The full matrix of scores is never in memory.
 //!
-//! Scores of a block are computed transposed, a row for each key and a lane for each query. So queries
-//! are the only operand that has to be transposed, the softmax goes down the lanes without sums across them, and both
-//! products read the scores as they lie. Scores are in units of ln 2 (`softmax`), products are the
-//! matrix product's micro-kernels (`block`).
+//! The scores of a block are computed transposed, with a row for each key and a lane for each query. Queries are
+//! therefore the only operand that has to be transposed, the softmax needs no sums across lanes, and both products read
+//! the scores in their layout. Scores are in units of ln 2 (`softmax`), and products use the matrix product's
+//! micro-kernels (`block`).
 //!
-//! How work is cut depends on shapes and the level only.
+//! The division of work depends only on shapes and the level.
 
 mod block;
 mod few;
@@ -77,7 +77,7 @@ pub fn prepare(op: &Op, gradient: bool, signature: &Signature<'_>, level: Level)
 struct Attention {
     attributes: AttentionAttrs,
     gradient: bool,
-    /// The functions for the numbers that are computed with, for each level that is available.
+    /// The functions for the type of the computation, for each available level.
     ops: Vec<Ops>,
 }
 
@@ -93,7 +93,7 @@ impl<S> Of<S> {
     }
 }
 
-/// The sizes and the operands that both operations have.
+/// The sizes and operands that both operations share.
 #[derive(Clone, Copy)]
 struct Call<'a> {
     cx: &'a Context,
@@ -121,7 +121,7 @@ struct Call<'a> {
 unsafe impl Sync for Call<'_> {}
 
 impl Call<'_> {
-    /// The number of keys that a row of a batch sees by its position; may be below 0.
+    /// The number of keys that a query sees according to its position; it may be negative.
     fn end(&self, batch: usize, query: usize) -> i64 {
         let length = self.lengths.map_or(self.keys as i64, |lengths| {
             // SAFETY: the lengths hold an element for each batch (the call's contract).

@@ -1,5 +1,5 @@
-//! Passes over a block of scores, a row for each key and a lane for each query. Scores are in units of ln 2, so that
-//! exponentials are powers of two; masked ones are the lowest finite number.
+//! Passes over a block of scores, with a row for each key and a lane for each query. Scores are in units of ln 2, so
+//! that exponentials are powers of two. Masked scores are the lowest finite number.
 
 use super::QUERIES;
 use crate::level::{self, Isa, Level};
@@ -14,7 +14,7 @@ pub struct Scores<T> {
     pub data: *mut T,
     /// Rows.
     pub keys: usize,
-    /// Lanes that count.
+    /// Number of lanes that are used.
     pub queries: usize,
 }
 
@@ -41,11 +41,11 @@ pub struct Running<T> {
     pub top: [T; QUERIES],
     /// The sum of `2^(score - top)`.
     pub sum: [T; QUERIES],
-    /// The factor of earlier sums in the last pass.
+    /// The factor by which the last pass multiplied earlier sums.
     pub factor: [T; QUERIES],
 }
 
-/// Masks the keys from `first` on that are behind a lane's end.
+/// Masks the keys from `first` on that are after a lane's end.
 pub struct Hide<'a, T> {
     pub scores: Scores<T>,
     pub first: i64,
@@ -132,7 +132,8 @@ impl<T: Real> level::Body for Weights<'_, T> {
     }
 }
 
-/// Turns the products of cotangent and values into the gradient by the scores: `weight * (product - delta)`.
+/// Turns the products of cotangent and values into the gradient with respect to the scores: `weight * (product -
+/// delta)`.
 pub struct Slopes<'a, T> {
     pub weights: Scores<T>,
     pub products: *mut T,
