@@ -1,9 +1,9 @@
-//! Memory that a thread keeps between calls, so that no call pays for page faults.
+//! Memory that a thread keeps between calls, so that calls do not cause page faults.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::cell::Cell;
 
-/// Uninitialised memory, aligned to cache lines; goes back to the thread on drop.
+/// Uninitialised memory, aligned to cache lines. Dropping it returns it to the thread.
 pub struct Scratch {
     data: *mut u8,
     bytes: usize,
@@ -13,11 +13,11 @@ pub struct Scratch {
 /// A thread keeps one buffer of each.
 #[derive(Clone, Copy)]
 pub enum Slot {
-    /// Of a call, for all its tasks.
+    /// Memory of a call, shared by all its tasks.
     Call,
-    /// Of a task.
+    /// Memory of a task.
     Task,
-    /// Of a call that calls others: its operands ...
+    /// Memory of a call that calls others: its operands ...
     Operands,
     /// ... and parts of them.
     Slab,
@@ -27,8 +27,8 @@ const SLOTS: usize = 4;
 /// Larger buffers are not kept.
 const KEEP: usize = 64 << 20;
 const ALIGN: usize = 4096;
-/// Size of a huge page. Buffers from this size on ask for them: walking through packed
-/// panels would miss the translation buffers all the time otherwise.
+/// Size of a huge page. Buffers of at least this size request huge pages. Otherwise walking through
+/// packed panels would constantly miss the TLB.
 const HUGE: usize = 2 << 20;
 
 thread_local! {
@@ -43,7 +43,7 @@ fn layout(bytes: usize) -> Layout {
     Layout::from_size_align(bytes, align).unwrap_or(Layout::new::<u64>())
 }
 
-/// Memory for `bytes`, in huge pages where it is large and the system has them.
+/// Allocates `bytes`, in huge pages if the size is large and the system supports them.
 fn take(bytes: usize) -> *mut u8 {
     // SAFETY: the size is not zero.
     let data = unsafe { alloc(layout(bytes)) };
@@ -76,7 +76,7 @@ impl Scratch {
             return Scratch { data, bytes: have, slot };
         }
         release(data, have);
-        // Growing by steps would leave a trail of page faults; round up.
+        // Round up, because growing in small steps would cause page faults each time.
         let bytes = bytes.max(1 << 16).next_multiple_of(1 << 16);
         Scratch { data: take(bytes), bytes, slot }
     }

@@ -1,13 +1,13 @@
-//! Iteration over the elements of several tensors of one shape and any strides,
-//! for kernels that do not go through fused programs.
+//! Iteration over the elements of several tensors of one shape and any strides, for kernels that
+//! are not fused programs.
 
 use crate::{kernel::View, par::Par, par::Shared};
 use std::ops::Range;
 use ultramarine_abi::MAX_NDIM;
 
-/// A shape with the strides of `N` tensors, reduced to as few dimensions as
-/// possible: axes of size 1 are gone, and axes that all tensors step through as
-/// if they were one are joined. Order of iteration is row-major.
+/// A shape with the strides of `N` tensors, reduced to as few dimensions as possible: axes of size
+/// 1 are dropped, and axes that all tensors traverse like one axis are merged. The order of
+/// iteration is row-major.
 #[derive(Clone, Copy, Debug)]
 pub struct Nest<const N: usize> {
     ndim: usize,
@@ -16,8 +16,8 @@ pub struct Nest<const N: usize> {
 }
 
 impl<const N: usize> Nest<N> {
-    /// From the sizes and strides (in elements) of the axes, outermost first; at
-    /// most [`MAX_NDIM`] axes, no size is zero.
+    /// Makes a nest from the sizes and strides (in elements) of the axes, outermost first. There
+    /// are at most [`MAX_NDIM`] axes, and no size is zero.
     pub fn new(axes: impl Iterator<Item = (i64, [i64; N])>) -> Self {
         let mut nest = Nest { ndim: 0, size: 1, dims: [(1, [0; N]); MAX_NDIM] };
         for (n, strides) in axes {
@@ -39,7 +39,7 @@ impl<const N: usize> Nest<N> {
         nest
     }
 
-    /// Of the axes `axes` of tensors of one shape.
+    /// Makes a nest from the axes `axes` of tensors of one shape.
     pub fn of(views: [&View<'_>; N], axes: Range<usize>) -> Self {
         Nest::new(axes.map(|a| (views[0].shape[a], views.map(|v| v.strides[a]))))
     }
@@ -109,7 +109,7 @@ impl<const N: usize> Nest<N> {
         }
     }
 
-    /// Fills `offsets` with those of tensor `k` from position `start` on.
+    /// Fills `offsets` with the offsets of tensor `k` from position `start` on.
     pub fn offsets(&self, k: usize, start: usize, offsets: &mut [isize]) {
         let step = self.inner().1[k];
         self.rows(start..start + offsets.len(), |position, at, count| {
@@ -120,8 +120,8 @@ impl<const N: usize> Nest<N> {
     }
 }
 
-/// Calls `$body` with `$T` bound to the unsigned integer of `$size` bytes (1, 2, 4
-/// or 8): for moving elements without looking at them.
+/// Calls `$body` with `$T` bound to the unsigned integer of `$size` bytes (1, 2, 4 or 8), for
+/// moving elements without interpreting them.
 macro_rules! for_size {
     ($size:expr, $T:ident => $body:expr) => {
         match $size {
@@ -177,7 +177,7 @@ pub unsafe fn move_run<T: Copy>(
     }
 }
 
-/// Elements that one task of a parallel loop takes, for cheap work per element.
+/// Elements of one task of a parallel loop, if the work per element is cheap.
 pub const TASK: usize = 1 << 16;
 
 /// Runs `body(range)` over `0..size` in ranges of `step`, in parallel.
@@ -186,8 +186,8 @@ pub fn ranges(par: Par, size: usize, step: usize, body: impl Fn(Range<usize>) + 
     par.run(size.div_ceil(step), |i| body(i * step..((i + 1) * step).min(size)));
 }
 
-/// Copies a tensor to one of the same shape and element size; nothing to do if it
-/// is the same memory.
+/// Copies a tensor to one of the same shape and element size. Does nothing if both are the same
+/// memory.
 ///
 /// # Safety
 /// Both views are valid and, unless they start at the same address, do not overlap.

@@ -1,5 +1,5 @@
-//! The inside of this crate, as its tests use it. They are programs of their own that link the library as it is
-//! built, since its kernels take minutes to compile: unit tests would have them compiled a second time.
+//! Internals of this crate, for its tests. The tests are separate programs that link the library as it is built,
+//! because its kernels take minutes to compile and unit tests would compile them a second time.
 
 /// The families' kernels.
 pub mod families {
@@ -37,7 +37,7 @@ pub mod plan {
     pub use crate::fft::plan::{get, kept};
 }
 
-/// Functions of elements that stand behind the tables.
+/// Functions of elements that the tables use.
 pub mod elements {
     /// Complex functions in float64.
     pub mod complex64_math {

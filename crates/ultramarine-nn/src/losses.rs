@@ -1,10 +1,11 @@
-//! Losses. The reduction is an argument of each: it has no default here, and one in Python that differs from loss to loss.
+//! Losses. The reduction is an argument of each loss. It has no default here; in Python it has one, which differs from
+//! loss to loss.
 
 use std::f64::consts::{LN_2, PI};
 use ultramarine::shape::{AxisRange, Show};
 use ultramarine::{Array, Axes, Axis, Error, KeepDims, Operand, Result, fast, linalg, where_};
 
-/// The reduction of the losses of all elements.
+/// The reduction that is applied to the losses of all elements.
 ///
 /// ```
 /// use ultramarine::Array;
@@ -57,19 +58,19 @@ fn weighted(op: &str, loss: Array, weights: Option<&Array>) -> Result<Array> {
     loss.multiply(weights)
 }
 
-/// The score of each target; `axis`, which the targets lack, goes away.
+/// The score of each target; the axis `axis`, which the targets do not have, is removed.
 fn picked(scores: &Array, targets: &Array, axis: Axis) -> Result<Array> {
     scores.take_along_axis(&targets.expand_dims(axis)?, axis)?.squeeze(axis)
 }
 
-/// Options of [`cross_entropy_with`]. The default is what [`cross_entropy`] computes.
+/// Options of [`cross_entropy_with`]. The default computes the same as [`cross_entropy`].
 #[derive(Clone, Copy, Debug)]
 pub struct CrossEntropy<'a> {
     /// Factor of each loss.
     pub weights: Option<&'a Array>,
     /// Axis of the classes; the last by default.
     pub axis: isize,
-    /// Part of the target that is spread over all classes, in [0, 1); 0 by default.
+    /// Part of the target that is distributed over all classes, in [0, 1); 0 by default.
     pub label_smoothing: f64,
 }
 
@@ -79,11 +80,12 @@ impl Default for CrossEntropy<'_> {
     }
 }
 
-/// The cross entropy of logits and targets along the last axis. As in all losses, both may be a `Result<Array>`, such as what
-/// `model.forward(&x)` gives.
+/// Returns the cross entropy of logits and targets along the last axis. As in all losses, both may be a
+/// `Result<Array>`, such as the result of `model.forward(&x)`.
 ///
-/// For class indices, of the shape of the logits without the axis, that is `logsumexp(logits) - logits[target]`; for probabilities of
-/// the classes, of the shape of the logits, `logsumexp(logits) - sum(targets * logits)`.
+/// Targets can be class indices, in the shape of the logits without the axis; the loss is then `logsumexp(logits) -
+/// logits[target]`. Or they are probabilities of the classes, in the shape of the logits; the loss is then
+/// `logsumexp(logits) - sum(targets * logits)`.
 ///
 /// ```
 /// use ultramarine::Array;
@@ -150,7 +152,7 @@ pub fn cross_entropy_with(
         let loss = fast::cross_entropy(logits, targets)?.astype(dtype);
         return reduction.of(weighted(NAME, loss, weights)?);
     }
-    // Small numbers lose less where the difference is taken.
+    // Subtract the maximum, because differences of small numbers lose less precision.
     let logits = logits.subtract(logits.max(KeepDims(axis))?.stop_gradient())?;
     let mut score = match probabilities {
         true => logits.multiply(targets)?.sum(axis)?,
@@ -172,7 +174,7 @@ macro_rules! losses {
         $(#[$doc])*
         ///
         /// # Errors
-        /// [`Error::Value`] for shapes that do not fit; an operand's own.
+        /// [`Error::Value`] for shapes that do not fit; the error of an operand.
         #[allow(clippy::too_many_arguments)] // As many as in Python.
         pub fn $name($($array: impl Operand,)* $($argument: $of,)* reduction: Reduction) -> Result<Array> {
             $(let $array = &*$array.given()?.alone();)*
@@ -186,14 +188,15 @@ macro_rules! losses {
     )*};
 }
 
-/// The absolute of a difference.
+/// The absolute value of a difference.
 fn error_of(a: &Array, b: &Array) -> Result<Array> {
     a.subtract(b)?.abs()
 }
 
 losses! {
-    /// The cross entropy of two classes. For logits x that is `log(1 + exp(x)) - x t`; for probabilities p, without `with_logits`,
-    /// `-(t log(p) + (1 - t) log(1 - p))`, where logarithms are at least -100. `weights` are factors of the losses.
+    /// The cross entropy of two classes. For logits x it is `log(1 + exp(x)) - x t`. For probabilities p, without
+    /// `with_logits`, it is `-(t log(p) + (1 - t) log(1 - p))`, where logarithms are at least -100. `weights` are
+    /// factors of the losses.
     binary_cross_entropy([inputs targets] weights: Option<&Array>, with_logits: bool)
     [inputs, targets]
     match with_logits {
@@ -219,8 +222,8 @@ losses! {
     nll_loss([inputs targets] axis: impl Into<Axis>) []
     picked(inputs, targets, axis.into())?.negative();
 
-    /// The negative log likelihood of normal distributions, with the means `inputs`. With `v = max(vars, eps)` that is
-    /// `(log(v) + (inputs - targets)^2 / v) / 2`, and the constant `log(2 pi) / 2`, if `full`. `eps` is usually 1e-6.
+    /// The negative log likelihood of normal distributions with the means `inputs`. With `v = max(vars, eps)` it is
+    /// `(log(v) + (inputs - targets)^2 / v) / 2`, plus the constant `log(2 pi) / 2` if `full`. `eps` is usually 1e-6.
     gaussian_nll_loss([inputs targets vars] full: bool, eps: f64)
     [inputs, targets, vars]
     {
@@ -235,8 +238,8 @@ losses! {
     kl_div_loss([inputs targets] axis: impl Into<Axes>) []
     targets.exp()?.multiply(&targets.subtract(inputs)?)?.sum(axis);
 
-    /// The absolute error, made smooth around 0: an error d is `d^2 / (2 beta)` below beta, usually 1, and `d - beta / 2` from
-    /// there on.
+    /// The absolute error, smoothed around 0: for an error d it is `d^2 / (2 beta)` below beta, usually 1, and `d -
+    /// beta / 2` from beta on.
     smooth_l1_loss([predictions targets] beta: f64) [predictions, targets]
     {
         let error = error_of(predictions, targets)?;
@@ -248,7 +251,7 @@ losses! {
         }
     };
 
-    /// Huber's loss: an error d is `d^2 / 2` up to delta, usually 1, and `delta (d - delta / 2)` beyond.
+    /// Huber's loss: for an error d it is `d^2 / 2` up to delta, usually 1, and `delta (d - delta / 2)` beyond it.
     huber_loss([inputs targets] delta: f64) []
     {
         let error = error_of(inputs, targets)?;
@@ -256,7 +259,8 @@ losses! {
         least.multiply(&error.subtract(&(&least * 0.5)?)?)
     };
 
-    /// `log(cosh(inputs - targets))`: a half of the square of small errors, the absolute of large ones.
+    /// `log(cosh(inputs - targets))`: about half of the square of small errors, and about the absolute value of large
+    /// ones.
     log_cosh_loss([inputs targets]) []
     {
         let error = inputs.subtract(targets)?;

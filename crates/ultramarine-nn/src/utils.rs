@@ -1,14 +1,15 @@
-//! Gradients by the parameters of a model, and layers that are computed again.
+//! Gradients with respect to the parameters of a model, and layers that gradients compute again.
 
 use crate::layers::base::{LeafMut, Module, Visitor, VisitorMut};
 use crate::{Gradients, Layer};
 use ultramarine::shape::Show;
 use ultramarine::{Array, Error, Result, random, transforms};
 
-/// Computes a function of a model, which has to be a scalar, and its gradients by the parameters that are not frozen.
+/// Computes a function of a model, whose result must be a scalar, and its gradients with respect to the parameters that
+/// are not frozen.
 ///
-/// The function may hand out other results through variables that it captures. What layers keep of a call, such as the running
-/// statistics of [`BatchNorm`](crate::BatchNorm), is in the model afterwards.
+/// The function can return other results through variables that it captures. State that layers keep from a call, such
+/// as the running statistics of [`BatchNorm`](crate::BatchNorm), is in the model afterwards.
 ///
 /// ```
 /// use ultramarine::Array;
@@ -28,8 +29,8 @@ use ultramarine::{Array, Error, Result, random, transforms};
 /// ```
 ///
 /// # Errors
-/// The function's; [`Error::Value`] if its result is no scalar, nothing is to be trained, or a parameter that is not
-/// frozen has no dtype of floats.
+/// The function's error; [`Error::Value`] if its result is not a scalar, if no parameter is trainable, or if a
+/// trainable parameter does not have a floating dtype.
 pub fn value_and_grad<M: Module + ?Sized>(
     model: &mut M,
     f: impl FnOnce(&M) -> Result<Array>,
@@ -71,7 +72,7 @@ pub fn value_and_grad<M: Module + ?Sized>(
     Ok((outputs.remove(0), names.into_iter().zip(gradients).collect()))
 }
 
-/// Gives each parameter that is not frozen the next one of `arrays`.
+/// Replaces each parameter that is not frozen by the next one of `arrays`.
 fn replace<M: Module + ?Sized>(model: &mut M, arrays: &[Array]) {
     let mut arrays = arrays.iter();
     model.visit_mut(&mut VisitorMut::new(&mut |_, leaf| {
@@ -84,24 +85,25 @@ fn replace<M: Module + ?Sized>(model: &mut M, arrays: &[Array]) {
     }));
 }
 
-/// Computes a layer so that its gradient computes it again, instead of keeping what lies between: less memory for more work.
+/// Computes a layer so that its gradient computes the layer again, instead of keeping intermediate results. This saves
+/// memory and costs time.
 ///
-/// See [`checkpointed`](ultramarine::transforms::checkpointed). When it is computed again, the layer draws the same random numbers:
-/// what dropout dropped stays dropped.
+/// See [`checkpointed`](ultramarine::transforms::checkpointed). The second computation draws the same random numbers,
+/// so that dropout drops the same elements.
 ///
 /// # Errors
-/// The layer's.
+/// The layer's error.
 pub fn checkpoint<L: Layer + Clone + Send + Sync + 'static>(layer: &L, x: &Array) -> Result<Array> {
     let layer = layer.clone();
     checkpointed(move |x| layer.forward(&x[0]), std::slice::from_ref(x))
 }
 
-/// As [`checkpoint`], of a function of any arrays.
+/// As [`checkpoint`], for a function of any arrays.
 pub(crate) fn checkpointed(
     f: impl Fn(&[Array]) -> Result<Array> + Send + Sync + 'static,
     arguments: &[Array],
 ) -> Result<Array> {
-    // A key of its own for the whole call, so that this thread's state goes on as it would without.
+    // Use a separate key for the whole call, so that this thread's state advances as it would without checkpointing.
     let key = random::bits(&[2], 4, None)?;
     let call = move |x: &[Array]| {
         let _drawn_of_key = random::StateScope::new(&key)?;

@@ -7,13 +7,13 @@ use crate::strided::{Nest, TASK, ranges};
 use crate::{dtype::DType, level::Level, par::Shared};
 use ultramarine_abi::schema::{ScanAttrs, reduce};
 
-/// Lanes whose running values are kept at a time when they lie side by side.
+/// Number of adjacent lanes that are scanned together.
 const WIDE: usize = 128;
-/// Lanes that go in step otherwise, so that their additions overlap in time.
+/// Number of other lanes that are scanned together, so that their additions overlap in time.
 const GROUP: usize = 8;
-/// Elements of a lane that are scanned before the next lane's.
+/// Elements of a lane that are scanned before the next lane continues.
 const PIECE: usize = 16;
-/// Elements of a part of a lane, where there are too few lanes.
+/// Elements of a part of a lane, if there are too few lanes.
 const PART: usize = 1 << 13;
 
 /// Lanes of one call: lane `l` starts at `from + l * across[0]`.
@@ -28,7 +28,7 @@ struct Lanes<'a> {
     lanes: usize,
     length: usize,
     inclusive: bool,
-    /// The bits of what each lane starts from, or none: the neutral element.
+    /// The bits of each lane's initial value; without them it is the neutral element.
     starts: &'a [u64],
 }
 
@@ -37,13 +37,13 @@ struct Lanes<'a> {
 struct Functions {
     /// Bytes of an element.
     size: isize,
-    /// Scans lanes. Safety: they are valid, source and target do not overlap
-    /// (unless they are the same), and `starts` is of this dtype and operation.
+    /// Scans lanes. Safety: the lanes are valid, source and target do not overlap (unless they are
+    /// identical), and `starts` is of this dtype and operation.
     lanes: unsafe fn(&Lanes<'_>),
     /// Bits of the reduction of a run of elements (address, step, count). Safety:
     /// the run is valid.
     total: unsafe fn(*const u8, isize, usize) -> u64,
-    /// Replaces each total by the reduction of those before it.
+    /// Replaces each total by the reduction of the totals before it.
     carry: fn(&mut [u64]),
 }
 
@@ -144,8 +144,8 @@ impl Kernel for Scan {
 }
 
 impl Scan {
-    /// Scans one long lane: totals of its parts, then the parts, from what came
-    /// before them, in step with each other.
+    /// Scans one long lane: first the totals of its parts, then all parts together, each beginning
+    /// with the total before it.
     ///
     /// # Safety
     /// As [`Functions::lanes`].
@@ -221,7 +221,7 @@ scan_ops! {
     Min HIGHEST |running, value| {
         if (A::NAN_STAYS && value.is_nan()) || value.lt(running) { value } else { running }
     };
-    // Of equals (0.0 and -0.0) the later, as MLX.
+    // Among equal elements (0.0 and -0.0) the later one is used, as in MLX.
     Max LOWEST |running, value| {
         if (A::NAN_STAYS && running.is_nan()) || value.lt(running) { running } else { value }
     };
@@ -268,7 +268,7 @@ unsafe fn scan_lanes<T: Number, O: Op>(job: &Lanes<'_>) {
         };
         let mut begin = 0;
         if job.inclusive && job.starts.is_empty() {
-            // The first element is the first result, whatever is neutral.
+            // The first element is the first result, whatever the neutral element is.
             for (lane, running) in running.iter_mut().enumerate() {
                 let (from, to) = element(0, lane);
                 // SAFETY: elements of the lanes, here and below.
@@ -300,8 +300,8 @@ unsafe fn scan_lanes<T: Number, O: Op>(job: &Lanes<'_>) {
             }
             continue;
         }
-        // A short piece of each lane in turn: short enough that the processor
-        // overlaps their chains, long enough that cache lines are used up at once.
+        // Scan a short piece of each lane in turn. It is short enough that the processor overlaps
+        // the lanes' dependency chains, and long enough that whole cache lines are used at once.
         for start in (begin..job.length).step_by(PIECE) {
             let piece = PIECE.min(job.length - start);
             for (lane, running) in running.iter_mut().enumerate() {
@@ -321,7 +321,7 @@ unsafe fn scan_lanes<T: Number, O: Op>(job: &Lanes<'_>) {
 /// See [`Functions::total`].
 unsafe fn total<T: Number, O: Op>(from: *const u8, step: isize, count: usize) -> u64 {
     let from = from as *const T;
-    // Pieces in step with each other, combined in order.
+    // Scan several pieces together, and combine them in order.
     let piece = count / GROUP;
     let mut running = [O::start::<T::Acc>(); GROUP];
     for i in 0..piece {

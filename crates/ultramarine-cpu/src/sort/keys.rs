@@ -1,4 +1,4 @@
-//! Unsigned integers in the order of the elements they stand for.
+//! Unsigned integer keys that have the order of the elements they represent.
 
 use super::radix::Item;
 use crate::dtype::{Bool, Element, c64};
@@ -22,21 +22,21 @@ macro_rules! keys {
 }
 keys!(u8 u16 u32 u64);
 
-/// An element type that can be sorted. Equal elements have equal keys: both
-/// zeros, and all NaNs (complex: NaN in either part), whose key is the highest.
+/// An element type that can be sorted. Equal elements have equal keys: both zeros, and all NaNs
+/// (complex: NaN in either part). NaN has the highest key.
 pub trait Sortable: Element {
     /// As wide as the element.
     type Key: Key;
-    /// Monotonic.
+    /// The element's key; keys have the order of elements.
     fn key(self) -> Self::Key;
     /// An element with that key.
     fn value(key: Self::Key) -> Self;
-    /// Several elements share the key and differ in their bits; NaNs do not count.
+    /// True if elements with different bits share the key. NaNs are not considered.
     #[inline(always)]
     fn is_ambiguous(self) -> bool {
         false
     }
-    /// Other elements have the same key.
+    /// True if other elements have the same key.
     #[inline(always)]
     fn shares_key(self) -> bool {
         false
@@ -91,7 +91,7 @@ macro_rules! floats {
                 const INFINITE: $key = <$t>::INFINITY.to_bits();
                 let bits = self.to_bits();
                 let bits = if bits == SIGN { 0 } else { bits };
-                // Negative ones are inverted, the others go above them.
+                // Negative numbers are inverted; the others are placed above them.
                 let flip = (bits as $signed >> (<$key>::BITS - 1)) as $key | SIGN;
                 if bits & !SIGN > INFINITE { <$key>::MAX } else { bits ^ flip }
             }

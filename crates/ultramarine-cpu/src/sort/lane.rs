@@ -1,5 +1,5 @@
-//! Sorting one lane: its elements become keys, which are sorted and become elements, or
-//! indices.
+//! Sorts one lane: its elements are converted to keys, which are sorted and converted back to
+//! elements, or to indices.
 
 use super::keys::{Key, Sortable};
 use super::radix::{self, Item, Placed, WidePlaced};
@@ -9,8 +9,8 @@ use crate::scratch::{Scratch, Slot};
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A lane. Its elements, of both source and target, are valid, of the dtype the function was chosen
-/// for (the target of an arg-sort: uint32), and do not overlap.
+/// A lane. The elements of source and target are valid, do not overlap, and are of the dtype for
+/// which the function was chosen (the target of an arg-sort: uint32).
 pub struct Lane {
     pub level: Level,
     pub from: *const u8,
@@ -20,7 +20,7 @@ pub struct Lane {
     pub to_step: isize,
     /// Number of elements.
     pub n: usize,
-    /// The rank whose element has to be in its place; without one, all.
+    /// The rank whose element has to be in its place; `None` for all ranks.
     pub kth: Option<usize>,
 }
 
@@ -29,7 +29,7 @@ unsafe impl Sync for Lane {}
 
 /// Sorts a lane. Safety: see [`Lane`].
 type SortLane = unsafe fn(&Lane);
-/// The same on several threads, at a level that sorts in vectors.
+/// The same on several threads, at a level that sorts with vectors.
 type SortLongLane = unsafe fn(Par, &Lane);
 
 /// The functions for a dtype.
@@ -40,7 +40,7 @@ pub struct Functions {
 }
 
 impl Functions {
-    /// For `T`; with `indices` they give indices.
+    /// The functions for `T`; with `indices`, they return indices.
     pub fn new<T: Sortable>(indices: bool) -> Self {
         match indices {
             false if size_of::<T>() < 4 => Functions { lane: sort_lane::<T>, long: None },
@@ -58,14 +58,14 @@ impl Functions {
     }
 }
 
-/// Scratch memory up to this size (in 16 bytes) stays with its thread.
+/// Scratch memory of up to this size (in units of 16 bytes) is kept by its thread.
 const KEPT: usize = 1 << 17;
 
-/// Calls `f` with two buffers of `n` zero or left-over items; the second one is empty where
-/// items are sorted in vectors, which takes no second one.
+/// Calls `f` with two buffers of `n` items, which are zero or left over. The second buffer is empty
+/// if items are sorted with vectors, which needs only one.
 fn with_scratch<I: Item, R>(level: Level, n: usize, f: impl FnOnce(&mut [I], &mut [I]) -> R) -> R {
     thread_local! {
-        // Kept, as fresh memory for every lane would cost as much as the sorting.
+        // Keep the memory, because fresh memory for every lane would cost as much as sorting it.
         static SCRATCH: RefCell<Vec<u128>> = const { RefCell::new(Vec::new()) };
     }
     let half = (n * size_of::<I>()).div_ceil(16);
@@ -115,7 +115,7 @@ unsafe fn each<T: Copy>(data: *const u8, step: isize, n: usize, mut f: impl FnMu
     }
 }
 
-/// The keys of elements; whether some are ambiguous.
+/// Converts elements to keys; returns whether some keys are ambiguous.
 struct ToKeys<'a, T: Sortable> {
     from: *const u8,
     step: isize,
@@ -146,7 +146,7 @@ impl<T: Sortable> Body for ToKeys<'_, T> {
     }
 }
 
-/// Elements from number `start` on become keys; whether some are ambiguous.
+/// Converts elements from index `start` on to keys; returns whether some keys are ambiguous.
 ///
 /// # Safety
 /// See [`Lane`].
@@ -157,7 +157,7 @@ unsafe fn to_keys<T: Sortable>(lane: &Lane, start: usize, keys: &mut [T::Key]) -
     at(lane.level, ToKeys::<T> { from, step: lane.from_step, keys })
 }
 
-/// The elements of `n` keys, at steps of `step`; target and keys may be the same memory.
+/// Converts `n` keys to elements, `step` apart. Target and keys may be the same memory.
 struct ToValues<T: Sortable> {
     keys: *const T::Key,
     to: *mut T,
@@ -185,7 +185,7 @@ impl<T: Sortable> Body for ToValues<T> {
     }
 }
 
-/// The target as memory for keys, if they fit in there and are sorted in place.
+/// The target as memory for keys, if the keys fit and are sorted in place.
 fn target_as_keys<T: Sortable>(lane: &Lane) -> Option<*mut T::Key> {
     let to = lane.to as *mut T::Key;
     (lane.to_step == 1 && T::Key::in_vectors(lane.level) && to.is_aligned()).then_some(to)
@@ -197,7 +197,7 @@ unsafe fn sort_lane<T: Sortable>(lane: &Lane) {
     let work = |keys: &mut [T::Key], scratch: &mut [T::Key]| {
         // SAFETY: by this function's contract, here and below.
         let ambiguous = unsafe { to_keys::<T>(lane, 0, keys) };
-        // Ambiguous elements are put in order in sorted lanes only.
+        // Ambiguous elements are put in order only in completely sorted lanes.
         let kth = lane.kth.filter(|_| !ambiguous);
         let sorted = if radix::sort(lane.level, keys, scratch, kth) { scratch } else { keys };
         let (keys, to) = (sorted.as_ptr(), lane.to as *mut T);
@@ -247,15 +247,15 @@ unsafe fn sort_long<T: Sortable>(par: Par, lane: &Lane) {
     }
 }
 
-/// Puts elements that are not what their key says (such as -0.0) where they
-/// belong: in the order of the source among those of the same key.
+/// Restores elements whose bits differ from those of their key (such as -0.0). Elements with the
+/// same key get the order that they have in the source.
 ///
 /// # Safety
 /// See [`Lane`]; the target is sorted.
 unsafe fn restore<T: Sortable>(lane: &Lane) {
     let to = lane.to as *mut T;
     let place = |i: usize| to.wrapping_offset(i as isize * lane.to_step);
-    // Keys that stand for more than one element, each with the next free place.
+    // For each key of several elements, the next free position.
     let mut next = std::collections::HashMap::new();
     let first = |key: T::Key| {
         let (mut low, mut high) = (0, lane.n);
@@ -327,7 +327,7 @@ unsafe fn to_items<T: Sortable, I: PlacedItem>(lane: &Lane, start: usize, items:
     };
 }
 
-/// The indices of items, from place `start` of the target on.
+/// Writes the indices of items to the target, from position `start` on.
 ///
 /// # Safety
 /// See [`Lane`].

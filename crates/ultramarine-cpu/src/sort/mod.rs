@@ -1,5 +1,5 @@
-//! SORT and ARG_SORT: ascending and stable, NaN last. PARTITION and ARG_PARTITION: as
-//! far as to have one element in its place.
+//! SORT and ARG_SORT: ascending and stable, NaN last. PARTITION and ARG_PARTITION sort only until
+//! one element is in its place.
 
 pub mod keys;
 mod lane;
@@ -17,7 +17,7 @@ use ultramarine_abi::schema::{AxisAttrs, op};
 struct Sort {
     axis: usize,
     functions: Functions,
-    /// Up to the element whose rank is scalar 0.
+    /// Set to sort only up to the element whose rank is scalar 0.
     partition: bool,
 }
 
@@ -30,9 +30,9 @@ pub enum SortOutput {
     Indices,
 }
 
-/// Lanes from which on each is left to one thread.
+/// Number of lanes from which on each lane is sorted by one thread.
 const MANY: usize = 16;
-/// From this length on, lanes of which there are few are each sorted on several threads.
+/// Length from which on lanes are sorted on several threads each, if there are few lanes.
 const LONG: usize = 1 << 18;
 
 /// Prepares an operation of the family.
@@ -48,7 +48,7 @@ pub fn prepare_op(op: &Op, signature: &Signature<'_>, level: Level) -> Prepared 
     prepare(op.attributes()?, signature, result, partition, level)
 }
 
-/// Prepares SORT or ARG_SORT, with `partition` PARTITION or ARG_PARTITION.
+/// Prepares SORT or ARG_SORT; with `partition`, PARTITION or ARG_PARTITION.
 pub fn prepare(
     attrs: AxisAttrs,
     signature: &Signature<'_>,
@@ -116,8 +116,8 @@ impl Kernel for Sort {
             });
             return Ok(());
         }
-        // Lanes that lie side by side are sorted in a buffer, several at a time: to
-        // step along one of them would use one element of each cache line.
+        // Adjacent lanes are sorted in a buffer, several at a time, because stepping along a single
+        // one would use one element of each cache line.
         let grouped = along[0].unsigned_abs() > 1 && steps[0].unsigned_abs() == 1 && length > 1;
         let step = (TASK / 4 / length).max(if grouped { GROUP } else { 1 });
         ranges(cx.par, lanes.size(), step, |range| {
@@ -168,8 +168,8 @@ impl Kernel for Sort {
 /// Lanes that are sorted in a buffer at a time.
 const GROUP: usize = 16;
 
-/// Moves lanes, all of them in step. Steps are those along a lane and from lane to
-/// lane, the shape is the lanes' length and number.
+/// Moves lanes together. Each pair of steps is along a lane and from lane to lane; the shape is the
+/// lanes' length and number.
 ///
 /// # Safety
 /// All elements, of `size` bytes, are valid; source and target do not overlap.

@@ -1,12 +1,12 @@
-//! Sorting by keys: in vectors where the level has them, else least-significant-digit
-//! radix sort, and comparison sort for short runs.
+//! Sorts by keys: with vectors if the level supports them, else by a least-significant-digit radix
+//! sort. Short runs are sorted by comparison.
 
 use crate::{level::Level, par::Par};
 use std::ops::Range;
 
 /// Runs up to this length are sorted by comparison.
 const SHORT: usize = 256;
-/// From this length on, narrow keys are taken apart in digits of 11 bits.
+/// Length from which on narrow keys are divided into digits of 11 bits.
 const LONG: usize = 4096;
 
 /// A key to be sorted, or a key with its index.
@@ -15,18 +15,18 @@ pub trait Item: Copy + Ord + Default + Send + Sync + 'static {
     const BITS: u32;
     /// A digit of the key.
     fn digit(self, shift: u32, mask: usize) -> usize;
-    /// True if a level sorts these items in vectors.
+    /// True if items are sorted with vectors at this level.
     #[inline(always)]
     fn in_vectors(_level: Level) -> bool {
         false
     }
-    /// Sorts items in vectors, or moves the one of rank `kth` to its place; `false`
-    /// where they are not sorted so.
+    /// Sorts items with vectors, or moves the item of rank `kth` to its place. Returns `false` if
+    /// vectors are not supported for these items.
     fn arrange(_level: Level, _items: &mut [Self], _kth: Option<usize>) -> bool {
         false
     }
-    /// Sorts `n` keys on several threads: `make` gives those from a number on, `finish` gets
-    /// the sorted ranges.
+    /// Sorts `n` keys on several threads. `make` provides the keys from an index on, and `finish`
+    /// receives the sorted ranges.
     ///
     /// # Safety
     /// The level has [`Item::in_vectors`]; there is room for the keys at `to`.
@@ -41,7 +41,7 @@ pub trait Item: Copy + Ord + Default + Send + Sync + 'static {
     }
 }
 
-/// Gives the keys from a number on.
+/// Provides the keys from an index on.
 pub type Make<'a, I> = dyn Fn(usize, &mut [I]) + Sync + 'a;
 
 macro_rules! items {
@@ -118,8 +118,8 @@ impl Item for WidePlaced {
     }
 }
 
-/// Sorts `items` stably by key (or moves the one of rank `kth` to its place), using
-/// `scratch` of the same length; `true` when the result lies in `scratch`.
+/// Sorts `items` stably by key (or moves the one of rank `kth` to its place), using `scratch` of
+/// the same length. Returns `true` if the result is in `scratch`.
 pub fn sort<I: Item>(level: Level, items: &mut [I], scratch: &mut [I], kth: Option<usize>) -> bool {
     if I::arrange(level, items, kth) {
         return false;
@@ -129,7 +129,7 @@ pub fn sort<I: Item>(level: Level, items: &mut [I], scratch: &mut [I], kth: Opti
         items.select_nth_unstable(k);
         false
     } else if items.len() <= SHORT {
-        // Items of equal keys are the same, or ordered by place: stable.
+        // Items with equal keys are identical or ordered by their index, so the result is stable.
         items.sort_unstable();
         false
     } else if items.len() < LONG || I::BITS <= 16 || I::BITS == 64 {

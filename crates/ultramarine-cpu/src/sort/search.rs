@@ -1,4 +1,4 @@
-//! SEARCHSORTED: a bisection of a sorted row for each value.
+//! SEARCHSORTED: for each value, a binary search in a sorted row.
 
 use super::keys::Sortable;
 use crate::kernel::{Args, Context, Kernel, Prepared, Refusal, Signature};
@@ -7,7 +7,7 @@ use crate::strided::{Nest, TASK, ranges};
 use crate::{dtype::DType, par::Shared};
 use ultramarine_abi::schema::SearchAttrs;
 
-/// Values whose bisections go on together, so that their reads overlap.
+/// Number of values that are searched together, so that their reads overlap.
 const TOGETHER: usize = 16;
 
 type Function = unsafe fn(Level, &Run);
@@ -77,7 +77,7 @@ struct Run {
     row: *const u8,
     values: *const u8,
     output: *mut u32,
-    /// From a value to the next: of rows, values and output.
+    /// Distances between consecutive values, in rows, values and output.
     steps: [isize; 3],
     count: usize,
     /// Elements of a row, and from one to the next.
@@ -114,7 +114,7 @@ impl<T: Sortable, const RIGHT: bool> Body for Bisection<'_, T, RIGHT> {
                 rows[i] = row.wrapping_offset(value * run.steps[0]);
                 keys[i] = read(values, value * run.steps[1]).key();
             }
-            // Elements that are known to come before each value.
+            // The number of elements known so far to come before each value.
             let mut passed = [0usize; TOGETHER];
             let mut step = 1 << run.length.ilog2();
             while step > 0 {

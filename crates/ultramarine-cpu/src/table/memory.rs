@@ -1,6 +1,6 @@
-//! The interface `ultramarine.memory/1`. Memory of the CPU is the host's own, which imports and exports
-//! tensors there by itself; another caller of this table can make its memory a buffer. Commands use the
-//! addresses in their tensors.
+//! The interface `ultramarine.memory/1`. The CPU's memory is the host's own, so Ultramarine's host imports and exports
+//! tensors itself. Another host that calls this table can import its memory as a buffer. Commands use the addresses in
+//! their tensors.
 
 use super::state;
 use core::ffi::c_void;
@@ -87,7 +87,7 @@ unsafe extern "C" fn export(
     unsafe { guard(state.map(|s| &s.host), error, work) }
 }
 
-/// Gives imported memory back.
+/// Returns imported memory to its owner.
 pub(super) unsafe extern "C" fn buffer_free(_device: *mut c_void, buffer: *mut c_void) {
     if buffer.is_null() {
         return;

@@ -1,8 +1,8 @@
-//! The contract's side of the backend: decodes requests, catches panics.
+//! The backend's side of the contract: decodes requests and catches panics.
 //!
-//! Init makes a [`State`] of its arguments, which lives as long as the process; the address of
-//! it is the backend's and the device's handle, so that two hosts in one process do not meet.
-//! Structs are read by `min(size)` and arrays by the strides that they say.
+//! Init makes a [`State`] from its arguments, which lives as long as the process. Its address is
+//! the handle of the backend and of the device, so that two hosts in one process stay separate.
+//! Structs are read up to the smaller of both sizes, and arrays by the strides that they state.
 
 mod memory;
 mod prepare;
@@ -16,14 +16,14 @@ use submit::submit;
 use ultramarine_abi::helper::{Failure, HOST_TIMING, Host, guard};
 use ultramarine_abi::{self as abi, Status, dlpack, fused, status};
 
-/// A plan as the host holds it: the kernel, and the dtypes it was made for.
+/// A plan as the host holds it: the kernel, and the dtypes for which it was made.
 struct Plan {
     kernel: Box<dyn Kernel>,
     inputs: Vec<DType>,
     outputs: Vec<DType>,
 }
 
-/// The backend that a call of init made.
+/// The backend that a call of init makes.
 struct State {
     host: Host,
     context: Context,
@@ -150,11 +150,11 @@ unsafe extern "C" fn device_open(
     unsafe { guard(state.map(|s| &s.host), error, work) }
 }
 
-/// Nothing of a device is its own.
+/// A device owns nothing that would have to be released.
 unsafe extern "C" fn device_close(_device: *mut c_void) {}
 
-/// The table. Buffers, streams and events of the CPU are the host's own, so those
-/// functions stay NULL; but imported buffers are the backend's.
+/// The table. Buffers, streams and events of the CPU belong to the host, so their functions stay
+/// NULL. Imported buffers belong to the backend.
 fn table(state: &'static State) -> abi::BackendTable {
     abi::BackendTable {
         size: size_of::<abi::BackendTable>() as u32,
@@ -193,8 +193,8 @@ fn table(state: &'static State) -> abi::BackendTable {
 /// The backend's entry point: fills the host's table, for the best level of this machine.
 ///
 /// # Safety
-/// `host` and `out` are NULL or point at tables that begin with their sizes; the host's
-/// functions may be called for as long as the process lives.
+/// `host` and `out` are NULL or point to tables that begin with their sizes. The host's functions
+/// stay callable as long as the process lives.
 pub unsafe extern "C" fn backend_init(
     host: *const abi::HostTable,
     out: *mut abi::BackendTable,
@@ -204,8 +204,8 @@ pub unsafe extern "C" fn backend_init(
     unsafe { backend_init_at(Level::Amx, host, out, error) }
 }
 
-/// [`backend_init`] with kernels of at most that level. May be called more than once: every
-/// call gives a backend of its own, with its own host and level.
+/// [`backend_init`] with kernels of at most the given level. It may be called more than once: every
+/// call makes a separate backend, with its own host and level.
 ///
 /// # Safety
 /// As [`backend_init`].

@@ -1,4 +1,4 @@
-//! Plans: requests decoded and handed to the families of kernels.
+//! Plans: requests are decoded and passed to the families of kernels.
 
 use super::{Plan, no_device, state};
 #[cfg(feature = "fft")]
@@ -42,7 +42,7 @@ fn prepare_op(family: Family, op: &Op, signature: &Signature<'_>, level: Level) 
     }
 }
 
-/// Refuses what this build has no kernels for.
+/// Rejects operations for which this build has no kernels.
 #[cfg(not(all(feature = "fft", feature = "linalg")))]
 fn left_out(what: &str, feature: &str) -> Prepared {
     Err(Refusal::Invalid(format!(
@@ -50,10 +50,10 @@ fn left_out(what: &str, feature: &str) -> Prepared {
     )))
 }
 
-/// The descriptions of a request; `None` for a dtype or rank that is not known.
+/// The descriptions of a request; `None` for an unknown dtype or rank.
 ///
 /// # Safety
-/// The descriptions are readable (`n` of them, as far apart as the first says).
+/// The descriptions are readable: `n` of them, at the distance that the first one states.
 unsafe fn decode(descs: *const abi::TensorDesc, n: u32) -> Option<Vec<Desc>> {
     if n == 0 {
         return Some(Vec::new());
@@ -71,7 +71,7 @@ unsafe fn decode(descs: *const abi::TensorDesc, n: u32) -> Option<Vec<Desc>> {
     (0..n as usize).map(|i| Desc::new(unsafe { &*at(i) })).collect()
 }
 
-/// Hands a prepared kernel to the host.
+/// Passes a prepared kernel to the host.
 ///
 /// # Safety
 /// `plan` is writable.
@@ -142,8 +142,8 @@ pub(super) unsafe extern "C" fn prepare(
     let known = abi::schema::find(id).filter(|op| (1..=op.revision).contains(&revision));
     // SAFETY: the host passes the op's attribute struct, or NULL.
     let op = unsafe { Op::new(id, attributes) };
-    // Operations without attributes read none, so a later version's are refused here.
-    // SAFETY: NULL, or a struct that begins with its size.
+    // Operations without attributes read none, so attributes of a later version are rejected here. SAFETY: NULL, or a
+    // struct that begins with its size.
     let later = unsafe { !abi::tail_is_zero(attributes.cast::<abi::schema::NoAttrs>()) };
     let work = |signature: &Signature<'_>, level| match known {
         Some(row) if later && row.attributes.fields.is_empty() => Err(Refusal::Unsupported),
@@ -154,8 +154,8 @@ pub(super) unsafe extern "C" fn prepare(
     unsafe { prepare_with(device, (inputs, n_inputs), (outputs, n_outputs), plan, error, work) }
 }
 
-/// A struct that begins with its size. A shorter one is of a version that never was; what a longer one has besides must be
-/// zero, or it asks for more than is known here.
+/// Reads a struct that begins with its size. A shorter struct is rejected, because no version has it. The additional
+/// part of a longer struct must be zero; otherwise it requests something that is not known here.
 ///
 /// # Safety
 /// `given` is NULL, or points at a struct that begins with its size.

@@ -1,4 +1,4 @@
-//! Commands: tensors decoded and given to the kernels of plans.
+//! Commands: tensors are decoded and passed to the kernels of plans.
 
 use super::{Plan, no_device, state};
 use crate::dtype::DType;
@@ -8,7 +8,7 @@ use core::mem::{MaybeUninit, offset_of};
 use ultramarine_abi::helper::{Failure, guard};
 use ultramarine_abi::{self as abi, Status, dlpack, status};
 
-/// Most tensors of one command that are viewed without an allocation.
+/// Largest number of tensors of a command that are viewed without an allocation.
 const INLINE_TENSORS: usize = 24;
 
 /// # Safety
@@ -30,9 +30,9 @@ unsafe fn views<'a>(
     }
 }
 
-/// A command must have all that stands before this.
+/// A command must have all fields before this one.
 const COMMAND_SIZE_MIN: usize = offset_of!(abi::Command, workspace);
-/// A tensor must have all that stands before this.
+/// A tensor must have all fields before this one.
 const TENSOR_SIZE_MIN: usize = offset_of!(abi::Tensor, buffer);
 
 pub(super) unsafe extern "C" fn submit(
@@ -92,7 +92,7 @@ unsafe fn run_command(cx: &Context, at: *const abi::Command, size: usize) -> Res
         // SAFETY: the command is at least as long as the struct known here.
         unsafe { &*at }
     };
-    // SAFETY: the plan is one of ours, not yet released.
+    // SAFETY: the plan was made by this backend, and has not been released.
     let plan = unsafe { command.plan.cast::<Plan>().as_ref() }
         .ok_or_else(|| Failure::invalid("a command without plan"))?;
     if command.n_inputs as usize != plan.inputs.len()

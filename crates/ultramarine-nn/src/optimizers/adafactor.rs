@@ -4,13 +4,13 @@ use super::base::{Common, Slots, Step, UpdateRule, has_common};
 use super::schedulers::Schedule;
 use ultramarine::{Array, Dtype, KeepDims, Result};
 
-/// Adafactor, whose second moments of a matrix take as much memory as a row and a column (Shazeer and Stern, 2018).
+/// Adafactor. Its second moments of a matrix take only as much memory as a row and a column (Shazeer and Stern, 2018).
 ///
 /// For parameters of two and more axes, R and C are the running means of `g^2 + eps1` over the last and the second last axis, and
 /// `R C / mean(R)` stands for the full second moment V. Their coefficient is `1 - t^decay_rate` in update t. With
 /// `u = g / sqrt(V)`, `w -= size u / max(1, rms(u) / clip_threshold)`.
 ///
-/// The step size is the learning rate or, with `relative_step`, the smaller one of `1 / sqrt(t)` and 0.01 (`1e-6 t` with
+/// The step size is the learning rate. With `relative_step` it is the smaller of `1 / sqrt(t)` and 0.01 (`1e-6 t` with
 /// `warmup_init`). `scale_parameter` multiplies it by `max(eps2, rms(w))`.
 ///
 /// ```
@@ -64,8 +64,7 @@ impl Adafactor {
         Adafactor::default()
     }
 
-    /// Sets the learning rate: a number, or a schedule. It has an effect only without
-    /// [`Adafactor::relative_step`].
+    /// Sets the learning rate: a number, or a schedule. It is used only without [`Adafactor::relative_step`].
     #[must_use]
     pub fn learning_rate(mut self, rate: impl Into<Schedule>) -> Adafactor {
         self.common.set_schedule(rate.into());
@@ -81,7 +80,7 @@ impl Adafactor {
     }
 
     setters! {
-        /// Sets the terms of squares and of the root mean square; 1e-30 and 1e-3 by default.
+        /// Sets the terms that are added to squares and to the root mean square; 1e-30 and 1e-3 by default.
         eps: (f64, f64),
         /// Sets the root mean square at which updates are clipped; 1 by default.
         clip_threshold: f64,
@@ -89,11 +88,11 @@ impl Adafactor {
         decay_rate: f64,
         /// Sets the weight decay; 0 by default.
         weight_decay: f64,
-        /// Sets whether the step size is scaled with the parameter; it is by default.
+        /// Sets whether the step size is scaled with the parameter; true by default.
         scale_parameter: bool,
-        /// Sets whether the step size is computed from the step; it is by default.
+        /// Sets whether the step size is computed from the step; true by default.
         relative_step: bool,
-        /// Sets whether relative steps are small at first; they are not by default.
+        /// Sets whether relative steps begin small; false by default.
         warmup_init: bool,
     }
 

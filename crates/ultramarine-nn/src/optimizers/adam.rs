@@ -7,18 +7,19 @@ optimizers! {
     /// Adam, which divides a running mean of gradients by the root of one of their squares (Kingma and Ba, 2015):
     /// `m = b1 m + (1 - b1) g`, `v = b2 v + (1 - b2) g^2`, `w -= rate m / (sqrt(v) + eps)`.
     ///
-    /// Bias correction divides m by `1 - b1^t` and v by `1 - b2^t` in the last formula, in update t. As in Python it is off by
-    /// default.
+    /// Bias correction divides m by `1 - b1^t` and v by `1 - b2^t` in the last formula, in update t. It is off by
+    /// default, as in Python.
     Adam {
         /// Sets the coefficients of the running means; 0.9 and 0.999 by default.
         betas: (f64, f64) = (0.9, 0.999),
         /// Sets the term that keeps the denominator from zero; 1e-8 by default.
         eps: f64 = 1e-8,
-        /// Sets whether biases are corrected; they are not by default.
+        /// Sets whether biases are corrected; false by default.
         bias_correction: bool = false,
     }
 
-    /// [`Adam`] with weight decay apart from the gradient (Loshchilov and Hutter, 2019): `w -= rate weight_decay w` comes before.
+    /// [`Adam`] with weight decay decoupled from the gradient (Loshchilov and Hutter, 2019): each update first computes
+    /// `w -= rate weight_decay w`.
     AdamW {
         /// Sets the coefficients of the running means; 0.9 and 0.999 by default.
         betas: (f64, f64) = (0.9, 0.999),
@@ -26,14 +27,14 @@ optimizers! {
         eps: f64 = 1e-8,
         /// Sets the weight decay; 0.01 by default.
         weight_decay: f64 = 0.01,
-        /// Sets whether biases are corrected; they are not by default.
+        /// Sets whether biases are corrected; false by default.
         bias_correction: bool = false,
     }
 
-    /// [`Adam`] by the largest gradient in place of their mean square (Kingma and Ba, 2015):
-    /// `v = max(b2 v, |g|)`, `w -= rate m / (v + eps)`.
+    /// [`Adam`] with the largest gradient instead of the mean square (Kingma and Ba, 2015): `v = max(b2 v, |g|)`, `w -=
+    /// rate m / (v + eps)`.
     Adamax {
-        /// Sets the coefficients of the mean and of the largest; 0.9 and 0.999 by default.
+        /// Sets the coefficients of the mean and of the maximum; 0.9 and 0.999 by default.
         betas: (f64, f64) = (0.9, 0.999),
         /// Sets the term that keeps the denominator from zero; 1e-8 by default.
         eps: f64 = 1e-8,
@@ -75,7 +76,7 @@ fn check(of: &str, (b1, b2): (f64, f64), eps: f64) -> Result<()> {
     check_numbers(of, &[("eps", eps, Bound::NotNegative)])
 }
 
-/// The factor of parameters in weight decay apart from the gradient: `1 - rate weight_decay`.
+/// The factor of parameters in decoupled weight decay: `1 - rate weight_decay`.
 pub(super) fn decay(now: &Step, dtype: Dtype, weight_decay: f64) -> Result<Array> {
     now.once("decay", dtype, || 1.0 - &(&now.rate(dtype)? * weight_decay)?)
 }

@@ -1,4 +1,4 @@
-//! The traits of optimizers, and the state that they share.
+//! The traits of optimizers, and their common state.
 
 use super::schedulers::Schedule;
 use crate::layers::{base::Module, weights};
@@ -10,25 +10,25 @@ use ultramarine::{Array, Dtype, Error, Result};
 const STEP: &str = "step";
 const RATE: &str = "learning_rate";
 
-/// An optimizer: it updates parameters by their gradients, and keeps state of its own for each.
+/// An optimizer: it updates parameters by their gradients, and keeps state for each parameter.
 ///
-/// The state's names are those of the Python package, flattened: `step`, `learning_rate`, and `layers.0.weight.m` for the entry
-/// `m` of a parameter. Either reads files that the other wrote.
+/// The names of the state are those of the Python package, flattened: `step`, `learning_rate`, and `layers.0.weight.m`
+/// for the entry `m` of a parameter. Each package reads files of the other.
 pub trait Optimizer {
-    /// The new values of the parameters that have gradients. The state is updated.
+    /// Returns the new values of the parameters that have gradients, and updates the state.
     ///
     /// # Errors
-    /// [`Error::Value`] for a gradient without a parameter, and for numbers that the optimizer cannot have.
+    /// [`Error::Value`] for a gradient without a parameter, and for invalid settings of the optimizer.
     fn apply_gradients(
         &mut self,
         gradients: &Gradients,
         parameters: &Parameters,
     ) -> Result<Parameters>;
 
-    /// Makes the state of parameters that have none yet, as their first update would.
+    /// Makes the state of parameters without state, as their first update would.
     ///
     /// # Errors
-    /// Those of making it, and of a schedule.
+    /// Errors of computing the state, and of a schedule.
     fn init(&mut self, parameters: &Parameters) -> Result<()>;
 
     /// Returns the state by name: `step`, `learning_rate` and the entries of each parameter.
@@ -37,13 +37,13 @@ pub trait Optimizer {
     /// Replaces the state.
     ///
     /// # Errors
-    /// [`Error::Value`] for a state that is not this optimizer's.
+    /// [`Error::Value`] for a state of another optimizer.
     fn set_state(&mut self, state: Parameters) -> Result<()>;
 
     /// The learning rate of the last update, or of the first one.
     ///
     /// # Errors
-    /// [`Error::Value`] if there is none; those of a schedule.
+    /// [`Error::Value`] if there is none; errors of a schedule.
     fn learning_rate(&self) -> Result<Array>;
 
     /// Sets the learning rate to a number. It replaces a schedule, too.
@@ -62,7 +62,7 @@ pub trait Optimizer {
     /// Updates a model's parameters, and evaluates them and the optimizer's state: the end of a step of training.
     ///
     /// # Errors
-    /// As [`Optimizer::update`], and those of evaluation.
+    /// As [`Optimizer::update`]; errors of evaluation.
     fn step(&mut self, model: &mut dyn Module, gradients: &Gradients) -> Result<()> {
         self.update(model, gradients)?;
         ultramarine::eval(&[model.arrays(), self.arrays()].concat())
@@ -87,7 +87,7 @@ pub trait Optimizer {
     /// Replaces the state by that of a file.
     ///
     /// # Errors
-    /// Those of reading and of [`Optimizer::set_state`].
+    /// Errors of reading; errors of [`Optimizer::set_state`].
     fn load_state(&mut self, path: impl AsRef<Path>) -> Result<()>
     where
         Self: Sized,
@@ -96,7 +96,7 @@ pub trait Optimizer {
     }
 }
 
-/// State and learning rate of an optimizer: the field that a type with an [`UpdateRule`] has.
+/// State and learning rate of an optimizer. A type with an [`UpdateRule`] has it as a field.
 #[derive(Clone, Debug)]
 pub struct Common {
     schedule: Option<Schedule>,
@@ -111,7 +111,7 @@ impl Common {
         common
     }
 
-    /// That of an optimizer without one.
+    /// Makes the state of an optimizer without a learning rate.
     pub(super) fn without_rate() -> Common {
         let state = Parameters::from([(STEP.to_owned(), Array::scalar(0u64))]);
         Common { schedule: None, state }
@@ -151,7 +151,7 @@ fn missing(of: &str, name: &str) -> Error {
     Error::value(of, format!("The state has no {name:?}. Set the state that the optimizer had."))
 }
 
-/// The update that is under way. All parameters share it; [`UpdateRule::apply`] gets it.
+/// The current update. All parameters share it; [`UpdateRule::apply`] gets it.
 pub struct Step {
     of: String,
     count: Array,
@@ -160,7 +160,7 @@ pub struct Step {
 }
 
 impl Step {
-    /// Returns the number of updates, this one included: uint64, without axes.
+    /// Returns the number of updates, including this one: uint64, without axes.
     pub fn count(&self) -> &Array {
         &self.count
     }
@@ -174,10 +174,10 @@ impl Step {
         self.once(RATE, dtype, || Ok(rate.astype(dtype)))
     }
 
-    /// Something that is computed for the first parameter of a dtype, and kept under a name for the others.
+    /// Returns a value that is computed for the first parameter of a dtype, and kept under a name for the others.
     ///
     /// # Errors
-    /// Those of computing it.
+    /// Errors of computing it.
     pub fn once(
         &self,
         name: &'static str,
@@ -271,10 +271,10 @@ pub trait UpdateRule: AsRef<Common> + AsMut<Common> {
     /// The optimizer's name, for errors.
     const NAME: &'static str;
 
-    /// Checks the numbers that it was given.
+    /// Checks the settings of the optimizer.
     ///
     /// # Errors
-    /// [`Error::Value`] that says what is wrong.
+    /// [`Error::Value`] that describes the invalid setting.
     fn check(&self) -> Result<()> {
         Ok(())
     }
@@ -282,16 +282,16 @@ pub trait UpdateRule: AsRef<Common> + AsMut<Common> {
     /// The first state of a parameter: usually zeros.
     ///
     /// # Errors
-    /// Those of making it.
+    /// Errors of computing it.
     fn first_state(&self, parameter: &Array) -> Result<Vec<(&'static str, Array)>> {
         let _ = parameter;
         Ok(Vec::new())
     }
 
-    /// The new value of a parameter. `state` is updated.
+    /// Returns the new value of a parameter, and updates `state`.
     ///
     /// # Errors
-    /// Those of its operations.
+    /// Errors of its operations.
     fn apply(
         &self,
         now: &Step,
@@ -314,7 +314,7 @@ impl<R: UpdateRule> Optimizer for R {
             return Err(Error::value(R::NAME, text));
         }
         let now = self.as_mut().begin(R::NAME)?;
-        // Out of the rule's own structure, which `apply` borrows.
+        // Taken out of the rule's own struct, which `apply` borrows.
         let mut state = std::mem::take(&mut self.as_mut().state);
         let mut updated = Parameters::new();
         let outcome = gradients.iter().try_for_each(|(name, gradient)| {
@@ -433,7 +433,7 @@ pub(super) fn running_mean(old: &Array, new: &Array, part: f64) -> Result<Array>
     (old * part)?.add(&(new * (1.0 - part))?)
 }
 
-/// Checks numbers: `(name, value, is right, remedy)`.
+/// Checks settings: `(name, value, is valid, remedy)`.
 pub(super) fn check_numbers(of: &str, numbers: &[(&str, f64, Bound)]) -> Result<()> {
     for &(name, value, bound) in numbers {
         let (right, wanted) = match bound {

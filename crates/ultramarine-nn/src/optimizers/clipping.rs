@@ -3,7 +3,7 @@
 use crate::Gradients;
 use ultramarine::{Array, Dtype, Error, Result};
 
-/// Scales gradients so that their norm, of all together, is at most `max_norm`; returns them and the norm before.
+/// Scales gradients so that the norm of all of them together is at most `max_norm`. Returns them, and the norm before.
 ///
 /// ```
 /// use ultramarine::Array;
@@ -38,7 +38,7 @@ pub fn clip_grad_norm(gradients: &Gradients, max_norm: f64) -> Result<(Gradients
     Ok((scaled.collect::<Result<_>>()?, norm))
 }
 
-/// In float32 of float16, whose squares overflow.
+/// float16 is summed in float32, because its squares overflow.
 fn sum_of_squares(gradient: &Array) -> Result<Array> {
     let gradient = match gradient.dtype() {
         Dtype::Float16 => gradient.astype(Dtype::Float32),

@@ -6,7 +6,7 @@ use ultramarine::{Array, Error, Result};
 
 type Filter = Box<dyn Fn(&str, &Array) -> bool + Send + Sync>;
 
-/// An optimizer that hands each parameter to one of several, by its name and its gradient.
+/// An optimizer that distributes parameters to several optimizers, by their names and gradients.
 ///
 /// ```
 /// use ultramarine::Array;
@@ -22,7 +22,7 @@ pub struct MultiOptimizer {
 }
 
 impl MultiOptimizer {
-    /// Makes an optimizer whose `default` updates all parameters that no other optimizer is for.
+    /// Makes an optimizer whose `default` updates all parameters that no other optimizer selects.
     pub fn new(default: impl Optimizer + Send + Sync + 'static) -> MultiOptimizer {
         MultiOptimizer { filtered: Vec::new(), default: Box::new(default) }
     }

@@ -4,16 +4,17 @@ use super::base::{Slots, Step, UpdateRule, optimizers, zeros};
 use ultramarine::{Array, KeepDims, Result, addmm, linalg};
 
 optimizers! {
-    /// Muon, whose steps of matrices are made orthogonal (Jordan et al., 2024): `v = momentum v + (1 - momentum) g`, then
-    /// `w -= rate sqrt(max(1, rows / columns)) orthogonal(v)`, or `w -= rate v` of what is no matrix.
+    /// Muon, whose steps of matrices are made orthogonal (Jordan et al., 2024): `v = momentum v + (1 - momentum) g`,
+    /// then `w -= rate sqrt(max(1, rows / columns)) orthogonal(v)`. For parameters that are not matrices it is `w -=
+    /// rate v`.
     ///
     /// With more than two axes, all but the first count as one. Weight decay adds `weight_decay w` to the gradient.
     Muon {
-        /// Sets the part of the velocity that stays; 0.95 by default.
+        /// Sets the fraction of the velocity that is kept; 0.95 by default.
         momentum: f64 = 0.95,
         /// Sets the weight decay; 0.01 by default.
         weight_decay: f64 = 0.01,
-        /// Sets whether momentum is Nesterov's; it is by default.
+        /// Sets whether Nesterov's momentum is used; true by default.
         nesterov: bool = true,
         /// Sets the number of Newton-Schulz iterations; 5 by default.
         ns_steps: usize = 5,

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use ultramarine::{Array, Error, Result, where_};
 
-/// A learning rate: a number, or a function of the number of updates before, which is an array of uint64.
+/// A learning rate: a number, or a function of the number of earlier updates, which is an array of uint64.
 ///
 /// ```
 /// use ultramarine::Array;
@@ -29,10 +29,10 @@ enum Kind {
 type Function = dyn Fn(&Array) -> Result<Array> + Send + Sync;
 
 impl Schedule {
-    /// The rate after so many updates.
+    /// The rate after `step` updates.
     ///
     /// # Errors
-    /// Those of the function.
+    /// Errors of the function.
     pub fn at(&self, step: &Array) -> Result<Array> {
         match &self.0 {
             Kind::Constant(rate) => Ok(Array::scalar(*rate as f32)),
@@ -40,7 +40,7 @@ impl Schedule {
         }
     }
 
-    /// The number, if it is no function.
+    /// The number, unless the rate is a function.
     pub(super) fn constant(&self) -> Option<f64> {
         match self.0 {
             Kind::Constant(rate) => Some(rate),
@@ -76,7 +76,7 @@ impl fmt::Debug for Schedule {
     }
 }
 
-/// A schedule over a number of steps, which may not be 0.
+/// A schedule over a number of steps, which must not be 0.
 fn over(
     op: &'static str,
     steps: u64,

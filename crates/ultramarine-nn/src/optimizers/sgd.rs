@@ -4,17 +4,17 @@ use super::base::{Slots, Step, UpdateRule, optimizers, zeros};
 use ultramarine::{Array, Error, Result};
 
 optimizers! {
-    /// Stochastic gradient descent, with momentum if it is asked for: `v = momentum v + (1 - dampening) g`, `w -= rate v`.
+    /// Stochastic gradient descent, optionally with momentum: `v = momentum v + (1 - dampening) g`, `w -= rate v`.
     ///
     /// With Nesterov's momentum the step is `g + momentum v`. Weight decay adds `weight_decay w` to the gradient.
     SGD {
-        /// Sets the part of the velocity that stays; 0 by default.
+        /// Sets the fraction of the velocity that is kept; 0 by default.
         momentum: f64 = 0.0,
         /// Sets the weight decay; 0 by default.
         weight_decay: f64 = 0.0,
-        /// Sets the part of the gradient that is left out of the velocity; 0 by default.
+        /// Sets the fraction of the gradient that is left out of the velocity; 0 by default.
         dampening: f64 = 0.0,
-        /// Sets whether momentum is Nesterov's; it is not by default.
+        /// Sets whether Nesterov's momentum is used; false by default.
         nesterov: bool = false,
     }
 }

@@ -1,12 +1,12 @@
-//! Vectors of keys, and what sorting does with them.
+//! Vectors of keys, and the operations that sorting needs.
 
 use core::arch::x86_64::*;
 
 /// A key that is sorted in vectors of [`Lane::N`].
 ///
 /// # Safety
-/// The methods may only run where AVX-512 (x86-64-v4) is available. Pointers are valid for the
-/// keys that are said to be there.
+/// The methods may only run if AVX-512 (x86-64-v4) is available. Pointers are valid for the stated
+/// number of keys.
 #[allow(clippy::missing_safety_doc, missing_docs)]
 pub unsafe trait Lane: Copy + Ord + Send + Sync + 'static {
     /// A vector.
@@ -29,7 +29,7 @@ pub unsafe trait Lane: Copy + Ord + Send + Sync + 'static {
     unsafe fn higher(a: Self::V, b: Self::V) -> Self::V;
     /// Lane `i` of the result is lane `i ^ X`.
     unsafe fn across<const X: i64>(v: Self::V) -> Self::V;
-    /// The larger keys in lanes whose index has a bit of `BIT`, the smaller ones in the others.
+    /// The larger keys in the lanes whose index has bit `BIT` set, the smaller keys in the others.
     unsafe fn parted<const BIT: usize>(a: Self::V, b: Self::V) -> Self::V;
     /// Lanes of `a` and `b`, alternating.
     unsafe fn riffle(a: Self::V, b: Self::V) -> (Self::V, Self::V);
@@ -37,9 +37,9 @@ pub unsafe trait Lane: Copy + Ord + Send + Sync + 'static {
     unsafe fn at_most(a: Self::V, b: Self::V) -> u32;
     /// Lanes in which `a < b`.
     unsafe fn below(a: Self::V, b: Self::V) -> u32;
-    /// The lanes of `front` first, the others behind them.
+    /// The lanes of `front` first, then the others.
     unsafe fn split(v: Self::V, front: u32) -> Self::V;
-    /// Stores the lanes of a mask one behind the other.
+    /// Stores the lanes of a mask consecutively.
     unsafe fn pack(to: *mut Self, v: Self::V, lanes: u32);
 }
 

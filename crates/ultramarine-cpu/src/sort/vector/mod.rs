@@ -1,5 +1,5 @@
-//! Sorting in vectors, on x86-64-v4: quicksort whose partitions move a vector at a time, above sorting
-//! networks in registers.
+//! Sorting with vectors, on x86-64-v4: quicksort whose partitions move a vector at a time, and sorting networks in
+//! registers for short runs.
 
 pub mod lanes;
 mod network;
@@ -11,7 +11,8 @@ pub use samplesort::sort_long;
 use crate::level::Level;
 use lanes::Lane;
 
-/// Sorts keys, or moves the one of rank `kth` to its place; `false` if the level lacks the instructions.
+/// Sorts keys, or moves the key of rank `kth` to its place. Returns `false` if the level does not have the
+/// instructions.
 pub fn arrange<L: Lane>(level: Level, keys: &mut [L], kth: Option<usize>) -> bool {
     if level < Level::V4 {
         return false;

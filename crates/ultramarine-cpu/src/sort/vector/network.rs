@@ -1,8 +1,8 @@
 //! Sorting networks: up to sixteen vectors of keys, sorted in registers.
 //!
-//! Keys are rows of a matrix. A network (Batcher's odd-even merge sort, 1968) sorts its columns, then
-//! bitonic merges join columns two by two, as in Blacher, Giesen, Kühne: "Fast and robust vectorized
-//! in-place sorting of primitive types" (2021); the sorted columns are then transposed into rows.
+//! Keys are the elements of a matrix, with one vector per row. A network (Batcher's odd-even merge sort, 1968) sorts
+//! its columns, then bitonic merges join the columns in pairs, as in Blacher, Giesen, Kühne: "Fast and robust
+//! vectorized in-place sorting of primitive types" (2021). The sorted columns are then transposed into rows.
 
 use super::lanes::Lane;
 
@@ -116,8 +116,8 @@ unsafe fn columns<L: Lane, const R: usize>(v: &mut [L::V; R]) {
     }
 }
 
-/// The first step of joining groups of `C` sorted columns two by two: the smaller half of the keys
-/// goes into the first group, both are bitonic. `X` is `2 * C - 1`.
+/// The first step of joining groups of `C` sorted columns in pairs: the smaller half of the keys is moved to the first
+/// group, and both groups are bitonic. `X` is `2 * C - 1`.
 ///
 /// # Safety
 /// See [`exchange`].
@@ -136,7 +136,7 @@ unsafe fn join<L: Lane, const R: usize, const X: i64, const C: usize>(v: &mut [L
     }
 }
 
-/// Compares each column with the one `D` beside it.
+/// Compares each column with the column at distance `D`.
 ///
 /// # Safety
 /// See [`exchange`].
@@ -174,7 +174,7 @@ unsafe fn down<L: Lane, const R: usize>(v: &mut [L::V; R]) {
     step!(8 4 2 1);
 }
 
-/// Transposes columns, one behind the other, into rows, by merging halves of the rows.
+/// Transposes the sequence of columns into rows, by interleaving halves of the rows.
 ///
 /// # Safety
 /// See [`exchange`].

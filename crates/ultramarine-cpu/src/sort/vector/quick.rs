@@ -1,15 +1,15 @@
-//! Quicksort and quickselect in vectors, in place.
+//! Quicksort and quickselect with vectors, in place.
 //!
-//! Partitioning reads from whichever end has less room, and writes each vector to both ends, its
-//! lanes rearranged: Bramas, "A novel hybrid quicksort algorithm vectorized using AVX-512 on Intel
-//! Skylake" (2017); Blacher, Giesen, Kühne (2021). Short runs go to the networks.
+//! Partitioning reads from the end that has less room, and writes each vector to both ends with its lanes rearranged:
+//! Bramas, "A novel hybrid quicksort algorithm vectorized using AVX-512 on Intel Skylake" (2017); Blacher, Giesen,
+//! Kühne (2021). Short runs are sorted by the networks.
 
 use super::lanes::Lane;
 use super::network::{ROWS, sort_few};
 
 /// Vectors that are partitioned in one step.
 const STEP: usize = 4;
-/// Keys from which a pivot is chosen, at most.
+/// Largest number of keys from which a pivot is chosen.
 const SAMPLE: usize = 64;
 
 /// Sorts keys.
@@ -22,7 +22,7 @@ pub unsafe fn sort<L: Lane>(keys: &mut [L]) {
     unsafe { sort_to(keys, depth(keys.len())) }
 }
 
-/// Puts the key of rank `k` where sorting would put it, none before it larger, none behind it smaller.
+/// Moves the key of rank `k` to its place. Keys before it are not larger, and keys after it are not smaller.
 ///
 /// # Safety
 /// The instructions of [`Lane`] are available; `k` is below the number of keys.
@@ -47,7 +47,7 @@ pub unsafe fn select<L: Lane>(mut keys: &mut [L], mut k: usize) {
             let fully = split == keys.len();
             keys = &mut keys[..split];
             if fully {
-                // The pivot is the largest key, and there may be many of it.
+                // The pivot is the largest key, and there may be many equal keys.
                 let split = partition::<L, false>(keys, pivot);
                 if k >= split {
                     return;
@@ -59,7 +59,7 @@ pub unsafe fn select<L: Lane>(mut keys: &mut [L], mut k: usize) {
     }
 }
 
-/// How often a run of `n` keys is partitioned until that is given up.
+/// Number of times that a run of `n` keys is partitioned before quicksort is given up.
 fn depth(n: usize) -> u32 {
     2 * (usize::BITS - n.leading_zeros())
 }
@@ -79,7 +79,7 @@ unsafe fn sort_to<L: Lane>(mut keys: &mut [L], mut depth: u32) {
             let pivot = pivot(keys);
             let mut split = partition::<L, true>(keys, pivot);
             if split == keys.len() {
-                // The pivot is the largest key: those equal to it are where they belong.
+                // The pivot is the largest key, so keys that equal it are already in place.
                 split = partition::<L, false>(keys, pivot);
                 keys = &mut keys[..split];
                 continue;
@@ -94,7 +94,7 @@ unsafe fn sort_to<L: Lane>(mut keys: &mut [L], mut depth: u32) {
     }
 }
 
-/// The median of some of the keys, which lie at places that look random.
+/// The median of some of the keys, at pseudo-random positions.
 ///
 /// # Safety
 /// See [`sort`].
@@ -114,7 +114,7 @@ unsafe fn pivot<L: Lane>(keys: &[L]) -> L {
     sample[count / 2]
 }
 
-/// Moves the keys that are at most the pivot (`OR_EQUAL`; else: below it) to the front; how many.
+/// Moves the keys that are at most the pivot (without `OR_EQUAL`: below it) to the front; returns their number.
 ///
 /// # Safety
 /// The instructions of [`Lane`] are available, and there are at least `2 * STEP * N` keys.
@@ -123,9 +123,9 @@ unsafe fn partition<L: Lane, const OR_EQUAL: bool>(keys: &mut [L], pivot: L) -> 
     let data = keys.as_mut_ptr();
     let n = keys.len();
     debug_assert!(n >= 2 * STEP * L::N);
-    // SAFETY: all of it: what is unread lies in [left, right), what is written outside of [low, high),
-    // both within the slice. The vectors held from both ends leave room for what is written: after a
-    // read from the end that has less, each end has at least as much room as was read.
+    // SAFETY: all of it: unread keys are in [left, right), written keys are outside of [low, high), and both ranges are
+    // within the slice. The vectors held from both ends leave room for the writes: after a read from the end that has
+    // less room, each end has at least as much room as was read.
     unsafe {
         let bound = pivot.splat();
         let front = |v: L::V| if OR_EQUAL { L::at_most(v, bound) } else { L::below(v, bound) };
@@ -182,7 +182,7 @@ unsafe fn partition<L: Lane, const OR_EQUAL: bool>(keys: &mut [L], pivot: L) -> 
             at_high -= rest - count;
             L::pack(data.add(at_high), v, !mask & lanes);
         }
-        // There is room for exactly what is held.
+        // The remaining room fits exactly the held vectors.
         for v in held {
             let mask = front(v);
             let v = L::split(v, mask);

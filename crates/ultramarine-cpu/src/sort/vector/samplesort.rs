@@ -1,11 +1,11 @@
-//! Samplesort of a long run on several threads: keys are scattered to buckets, which are sorted separately.
+//! Samplesort of a long run on several threads: keys are distributed to buckets, which are sorted separately.
 
 use super::{lanes::Lane, quick};
 use crate::par::{Par, Shared};
 use crate::strided::TASK;
 use std::ops::Range;
 
-/// Parts of a run, at most.
+/// Largest number of buckets of a run.
 const BUCKETS: usize = 16;
 /// Keys of a sample for each bucket.
 const SAMPLE: usize = 64;
@@ -15,8 +15,8 @@ const BLOCK: usize = 1024;
 /// The largest key of each of `B` buckets.
 type Bounds<L, const B: usize> = [L; B];
 
-/// Sorts `n` keys, of which `make(i, keys)` gives those from number `i` on, into `to`; `finish` gets
-/// each part of them when it is sorted. Both are called on several threads.
+/// Sorts `n` keys into `to`. `make(i, keys)` provides the keys from index `i` on, and `finish` gets each part of the
+/// result when it is sorted. Both are called on several threads.
 ///
 /// # Safety
 /// The instructions of [`Lane`] are available; `to` has room for `n` keys, which nothing else uses.
@@ -27,8 +27,8 @@ pub unsafe fn sort_long<L: Lane>(
     make: impl Fn(usize, &mut [L]) + Sync,
     finish: impl Fn(Range<usize>) + Sync,
 ) {
-    // Scattering costs more the more buckets there are. What is sorted does not show how it was cut.
-    // SAFETY: by this function's contract.
+    // Scattering is more expensive with more buckets. The result does not depend on their number. SAFETY: by this
+    // function's contract.
     unsafe {
         match par.threads() {
             ..=2 => sort_by::<L, 4>(par, n, to, make, finish),
@@ -68,7 +68,7 @@ pub unsafe fn sort_by<L: Lane, const B: usize>(
         // SAFETY: by this function's contract.
         each(task, &mut |keys| unsafe { count(keys, &bounds, counts) });
     });
-    // Counts become the offsets of each block's keys.
+    // Convert counts to the offsets of each block's keys.
     let mut starts = [0; BUCKETS + 1];
     let mut total = 0;
     for bucket in 0..B {
@@ -97,12 +97,12 @@ pub unsafe fn sort_by<L: Lane, const B: usize>(
     });
 }
 
-/// Bounds that are likely to cut a run into equal parts.
+/// Bounds that probably divide a run into equal parts.
 fn bounds<L: Lane, const B: usize>(n: usize, make: &impl Fn(usize, &mut [L])) -> Bounds<L, B> {
     let mut sample = [L::MAX; BUCKETS * SAMPLE];
     let sample = &mut sample[..B * SAMPLE];
     for (i, key) in sample.iter_mut().enumerate() {
-        // Positions that look random: multiples of the golden ratio.
+        // Pseudo-random positions: multiples of the golden ratio.
         let place = (i as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
         make(((place * n as u64) >> 32) as usize, std::slice::from_mut(key));
     }
@@ -110,7 +110,7 @@ fn bounds<L: Lane, const B: usize>(n: usize, make: &impl Fn(usize, &mut [L])) ->
     std::array::from_fn(|i| sample.get((i + 1) * SAMPLE).copied().unwrap_or(L::MAX))
 }
 
-/// Calls `f` for each vector of keys, with the lanes that count.
+/// Calls `f` for each vector of keys, with a mask of the valid lanes.
 ///
 /// # Safety
 /// The instructions of [`Lane`] are available.
@@ -128,7 +128,7 @@ unsafe fn vectors<L: Lane>(keys: &[L], mut f: impl FnMut(L::V, u32)) {
     }
 }
 
-/// Adds to the counts of the buckets' keys.
+/// Adds the keys to the counts of their buckets.
 ///
 /// # Safety
 /// The instructions of [`Lane`] are available.
@@ -141,7 +141,7 @@ unsafe fn count<L: Lane, const B: usize>(
     // SAFETY: by this function's contract.
     unsafe {
         let bounds = bounds.map(|b| b.splat());
-        // Of the keys that are at most the bound.
+        // Count the keys that are at most each bound.
         let mut up_to = [0u32; B];
         vectors::<L>(keys, |v, lanes| {
             for (count, bound) in up_to.iter_mut().zip(bounds) {
@@ -156,7 +156,7 @@ unsafe fn count<L: Lane, const B: usize>(
     }
 }
 
-/// Writes keys to the offsets of their buckets, which advance.
+/// Writes keys to the offsets of their buckets, and advances the offsets.
 ///
 /// # Safety
 /// The instructions of [`Lane`] are available, and the offsets are the keys' own.
