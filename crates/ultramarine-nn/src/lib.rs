@@ -45,24 +45,27 @@
 //! ```
 //!
 //! # What is where
-//! - [`Module`] and its derive: parameters by name, freezing, modes, files. [`Param`], [`State`] and [`Training`] are its leaves.
-//! - [`Layer`]: what has one input and one output; [`Sequential`] puts them in a row. Layers of other inputs have a method
-//!   `forward` of their own.
-//! - [`value_and_grad`]: gradients by a model's parameters. [`CompiledStep`] makes one graph of a whole step of training.
+//! - [`Module`] and its derive macro: parameters by name, freezing, modes, files. [`Param`], [`State`] and [`Training`]
+//!   are its leaves.
+//! - [`Layer`]: a part with one input and one output; [`Sequential`] chains them. Layers with other inputs have their
+//!   own method `forward`.
+//! - [`value_and_grad`]: gradients with respect to a model's parameters. [`CompiledStep`] compiles a whole training
+//!   step to one graph.
 //! - [`losses`], [`init`], [`optimizers`] with their schedules.
-//! - [`checkpoints`]: models and optimizers in files that any number of processes writes and reads.
-//! - [`quantize`]: weights of few bits, of the layers that a model holds as [`MaybeQuantized`].
-//! - The example `generate` is a language model of this crate's layers (Llama, Qwen2, Qwen3), with weights as Hugging Face and MLX
-//!   write them: `cargo run --release -p ultramarine-nn --example generate -- --help`.
+//! - [`checkpoints`]: models and optimizers in files that any number of processes can write and read.
+//! - [`quantize`]: quantized weights, for the layers that a model holds as [`MaybeQuantized`].
+//! - The example `generate` is a language model made of this crate's layers (Llama, Qwen2, Qwen3). It reads weights in
+//!   the form of Hugging Face and MLX: `cargo run --release -p ultramarine-nn --example generate -- --help`.
 //!
 //! # Names
-//! A field's name is a parameter's: `hidden.weight`, `layers.0.bias`. Maps of parameters and gradients are in the order of their
-//! names. Python's names that are no Rust names are kept in files: [`RNN`]'s `wxh` is `Wxh` there.
+//! A field's name is part of its parameter's name: `hidden.weight`, `layers.0.bias`. Maps of parameters and gradients
+//! are ordered by name. Files keep Python's names where Rust does not allow them: `wxh` of [`RNN`] is `Wxh` in files.
 //!
 //! # Randomness
-//! Layers draw first values as Python's do: after `ultramarine::random::seed` both have the same.
+//! Layers draw initial values in the same way as Python's: after `ultramarine::random::seed`, both have the same
+//! values.
 
-// The derive macro names this crate.
+// The derive macro refers to this crate by name.
 extern crate self as ultramarine_nn;
 
 pub mod checkpoints;
@@ -77,22 +80,22 @@ pub use compiled::CompiledStep;
 pub use layers::*;
 pub use utils::value_and_grad;
 
-/// The page's examples are tested.
+/// Tests the page's examples.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/rust.md")]
 pub struct RustPage;
 
-/// The same of the quick start.
+/// Tests the examples of the quick start.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/quick-start.md")]
 pub struct QuickStart;
 
-/// The same of the README.
+/// Tests the examples of the README.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 pub struct Readme;
 
-/// The same of the README of the crate `ultramarine`.
+/// Tests the examples of the README of the crate `ultramarine`.
 #[cfg(doctest)]
 #[doc = include_str!("../../ultramarine/README.md")]
 pub struct CoreReadme;

@@ -22,8 +22,9 @@ pub(crate) mod quantized;
 pub(crate) mod random;
 pub(crate) mod reduce;
 /// Parts that the rules of all families use: [`rules::builders`] makes nodes, [`rules::batching`] moves mapped axes,
-/// [`rules::multi_output`] is for operations with several results, [`rules::subgraph`] for those that stand for a graph,
-/// [`rules::shapeless`] for shapes that follow their operands, and [`rules::decomposition`] for devices without a kernel.
+/// [`rules::multi_output`] is for operations with several results, [`rules::subgraph`] for operations that stand for a
+/// graph, [`rules::shapeless`] for shapes that follow their operands, and [`rules::decomposition`] for devices without
+/// a kernel.
 pub(crate) mod rules {
     pub(crate) mod batching;
     pub(crate) mod builders;

@@ -1,9 +1,9 @@
 //! Operations with several results. One node runs the operation, and a further node for each result takes its value
 //! from the first.
 //!
-//! The node that runs (the *bundle*) keeps all values while it lives: as long as a result that has not been
-//! computed yet, or a trace, needs it. Its own shape, dtype and value are the first result's; if there is no other, it is
-//! the result itself. Transforms hand its rules what belongs to all results at once.
+//! The node that runs (the *bundle*) keeps all values while it lives: as long as a trace, or a result that has not been
+//! computed yet, needs it. Its own shape, dtype and value are those of the first result. If there is only one result,
+//! the bundle is that result itself. Transforms pass its rules the data of all results at once.
 
 use crate::backend::{Exec, Operand};
 use crate::error::{Error, Result};

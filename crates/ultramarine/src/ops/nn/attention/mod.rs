@@ -148,10 +148,10 @@ fn checked(
 /// * `q`: queries, `(batch, heads, queries, size)`.
 /// * `k`, `v`: keys, `(batch, key heads, keys, size)`, and values, `(batch, key heads, keys, value size)`.
 ///   Each key head serves `heads / key heads` neighbouring query heads.
-/// * `sinks`: `(heads)`, a score for each query head that joins the softmax's sum and has no value
-///   (Xiao et al., Efficient streaming language models with attention sinks, 2023).
-/// * `lengths`: `(batch)`, the number of keys that count. Keys and values behind are masked, and a causal
-///   mask ends there, so a cache of fixed size may be attended to. Its unused elements have to be finite.
+/// * `sinks`: `(heads)`, a score for each query head. It is added to the softmax's sum, but has no value (Xiao et al.,
+///   Efficient streaming language models with attention sinks, 2023).
+/// * `lengths`: `(batch)`, the number of valid keys. Keys and values after them are masked, and a causal mask ends
+///   there, so attention to a cache of fixed size is possible. The unused elements of the cache have to be finite.
 ///
 /// Scores and softmax of float16 and bfloat16 are computed in float32. A query whose keys are all
 /// masked gets the mean of all values, or zeros with a finite sink, since masked scores are the
