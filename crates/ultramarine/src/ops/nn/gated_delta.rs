@@ -1,12 +1,12 @@
 //! The gated delta rule: [`crate::fast::gated_delta_update`].
 //!
-//! The steps are computed a chunk at a time (Yang, Kautz and Hatamizadeh, Gated delta networks: Improving Mamba2 with
-//! delta rule, 2024). Let `d(i, j)` be the product of the decays after step j up to step i, and `d(i)` the product of
-//! all decays up to step i. The updates `u` of a chunk that begins with the state `s` solve the triangular system `u(i)
-//! + beta(i) sum over j < i of d(i, j) (k(i) k(j)) u(j) = beta(i) (v(i) - d(i) s k(i))`. The outputs are then `o(i) =
-//! d(i) s q(i) + sum over j <= i of d(i, j) (k(j) q(i)) u(j)`. The products of decays are multiplied out and never
-//! computed as quotients, so that a decay may be 0. The triangular matrices of all chunks are inverted together, by
-//! halves, which is as stable as substitution.
+//! The steps are computed a chunk at a time (Yang, Kautz and Hatamizadeh, Gated delta networks: Improving Mamba2 with delta
+//! rule, 2024). Let `d(i, j)` be the product of the decays after step j up to step i, and `d(i)` the product of all decays
+//! up to step i. The updates `u` of a chunk that begins with the state `s` solve the triangular system
+//! `u(i) + beta(i) sum over j < i of d(i, j) (k(i) k(j)) u(j) = beta(i) (v(i) - d(i) s k(i))`. The outputs are then
+//! `o(i) = d(i) s q(i) + sum over j <= i of d(i, j) (k(j) q(i)) u(j)`. The products of decays are multiplied out and never
+//! computed as quotients, so that a decay may be 0. The triangular matrices of all chunks are inverted together, by halves,
+//! which is as stable as substitution.
 
 use super::compute_dtype;
 use crate::array::Array;
