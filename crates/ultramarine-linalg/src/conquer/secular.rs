@@ -13,7 +13,7 @@ pub struct Secular<'a> {
     pub poles: &'a [f64],
     /// The weights; positive.
     pub weights: &'a [f64],
-    /// Set if `poles` holds the square roots of the poles, and so roots are squares too.
+    /// Set if `poles` holds square roots. The poles and the roots of the equation are then their squares.
     pub squared: bool,
 }
 
