@@ -166,7 +166,7 @@ impl Graph {
         mut write: impl FnMut(usize, &Writer<'_>) -> Result<()>,
     ) -> Result<(Self, Vec<Vec<Node>>)> {
         let (driver, mut handle) = (context.driver(), std::ptr::null_mut());
-        // SAFETY: the place is valid; flags have to be 0.
+        // SAFETY: the output pointer is valid; flags have to be 0.
         unsafe { cuda!(driver.graph_create(&mut handle, 0)) }?;
         let draft = Draft { driver, handle };
         let (mut nodes, mut last, kept) = (Vec::with_capacity(commands), None, Kept::default());
@@ -382,7 +382,7 @@ impl Writer<'_> {
         let driver = self.context.driver();
         let mut kept = lock(&self.capture.stream);
         if kept.is_null() {
-            // SAFETY: the place is valid; the context is current.
+            // SAFETY: the output pointer is valid; the context is current.
             unsafe { cuda!(driver.stream_create(&mut kept.0, NON_BLOCKING)) }?;
         }
         let stream = kept.0;

@@ -21,7 +21,7 @@ struct Seen {
 /// The driver, if it is recent enough; it is not initialised.
 pub fn driver() -> Result<&'static Driver, String> {
     let (driver, mut version) = (driver::driver()?, 0);
-    // SAFETY: the place is valid; this function needs no cuInit.
+    // SAFETY: the output pointer is valid; this function needs no cuInit.
     if unsafe { (driver.driver_version)(&mut version) } != 0 {
         return Err("NVIDIA's driver does not report its version. Reinstall it".to_owned());
     }

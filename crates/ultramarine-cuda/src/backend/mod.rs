@@ -38,7 +38,7 @@ impl Backend for Cuda {
         }
         failure::check(driver, "cuInit", code)?;
         let mut count = 0;
-        // SAFETY: the place is valid.
+        // SAFETY: the output pointer is valid.
         failure::check(driver, "cuDeviceGetCount", unsafe { (driver.device_count)(&mut count) })?;
         let devices = (0..count).map(|i| DeviceProperties::of(driver, i)).collect::<Result<_>>()?;
         Ok(Self { host, devices })

@@ -223,7 +223,7 @@ impl Communicator {
         let nccl = nccl::nccl().map_err(Failure::unsupported)?;
         let _entered = context.enter()?;
         let mut id = UniqueId([0; 128]);
-        // SAFETY: the place is valid.
+        // SAFETY: the output pointer is valid.
         match unsafe { (nccl.unique_id)(&mut id) } {
             code::SUCCESS => Ok(id.0.to_vec()),
             failed => Err(Failure::new(format!("ncclGetUniqueId: {}", nccl.describe(failed)))),
@@ -249,7 +249,7 @@ impl Communicator {
         let shared = Shared::new(context.clone(), nccl);
         shared.open(move |shared| {
             let (mut handle, mut config) = (std::ptr::null_mut(), config(most));
-            // SAFETY: the places are valid; the device's context is current.
+            // SAFETY: the output pointers are valid; the device's context is current.
             let code = unsafe { (shared.nccl.open)(&mut handle, size, id, rank, &mut config) };
             shared.handle.store(handle, Ordering::Release);
             match code {
@@ -286,7 +286,7 @@ impl Communicator {
             let place = part.handle.as_ptr();
             let mut own = config(most);
             let settings = if same { std::ptr::null_mut() } else { &raw mut own };
-            // SAFETY: the whole is alive while its lock is held; the places are valid.
+            // SAFETY: the whole is alive while its lock is held; the output pointers are valid.
             let code = unsafe { (of.nccl.split)(of.handle(), color, key, place, settings) };
             of.settle("ncclCommSplit", code)
         })?;

@@ -14,7 +14,7 @@ use ultramarine_abi::status;
 /// The driver's name or description of a code, depending on the function.
 fn say(function: unsafe extern "C" fn(Code, *mut *const c_char) -> Code, of: Code) -> String {
     let mut text = std::ptr::null();
-    // SAFETY: the place is valid; the driver gives NULL or a static text.
+    // SAFETY: the output pointer is valid; the driver gives NULL or a static text.
     let known = unsafe { function(of, &mut text) } == code::SUCCESS && !text.is_null();
     if known {
         // SAFETY: as above.

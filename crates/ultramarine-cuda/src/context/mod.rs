@@ -121,7 +121,7 @@ impl ContextState {
 #[cold]
 pub fn lose_current(driver: &'static Driver, what: &str) -> Failure {
     let mut current = std::ptr::null_mut();
-    // SAFETY: the place is valid.
+    // SAFETY: the output pointer is valid.
     unsafe { (driver.context_current)(&mut current) };
     let states: Vec<_> = lock(&STATES).iter().filter_map(Weak::upgrade).collect();
     match states.iter().find(|l| l.handle == current as usize) {
@@ -165,7 +165,7 @@ impl Context {
         let mut handle = std::ptr::null_mut();
         watch_forks();
         not_forked()?;
-        // SAFETY: the place is valid; the driver was initialised.
+        // SAFETY: the output pointer is valid; the driver was initialised.
         unsafe { cuda!(driver.context_retain(&mut handle, ordinal)) }?;
         let state = ContextState::of(handle);
         let (events, timed_events, wait_values) = Default::default();
@@ -200,7 +200,7 @@ impl Context {
         let driver = self.driver;
         let _relaxed = Relaxed::begin(driver);
         let mut current = std::ptr::null_mut();
-        // SAFETY: the place is valid.
+        // SAFETY: the output pointer is valid.
         unsafe { cuda!(driver.context_current(&mut current)) }?;
         if current == self.handle {
             return Ok(Entered { driver, pushed: false, _relaxed });
@@ -235,7 +235,7 @@ impl Context {
             return Ok(used);
         }
         let (driver, mut event) = (self.driver, std::ptr::null_mut());
-        // SAFETY: the place is valid; the context is current.
+        // SAFETY: the output pointer is valid; the context is current.
         unsafe { cuda!(driver.event_create(&mut event, flags)) }?;
         Ok(event)
     }

@@ -39,7 +39,7 @@ impl DeviceProperties {
     pub fn of(driver: &'static Driver, index: c_int) -> Result<Self> {
         let (mut ordinal, mut memory, mut driver_version) = (0, 0usize, 0);
         let (mut name, mut uuid) = ([0 as c_char; 128], [0u8; 16]);
-        // SAFETY: the places are valid, and the index is below the count.
+        // SAFETY: the output pointers are valid, and the index is below the count.
         unsafe {
             cuda!(driver.device_get(&mut ordinal, index))?;
             cuda!(driver.device_name(name.as_mut_ptr(), 127, ordinal))?;
@@ -49,7 +49,7 @@ impl DeviceProperties {
         }
         let ask = |which: c_int| -> Result<u32> {
             let mut value = 0;
-            // SAFETY: the place is valid.
+            // SAFETY: the output pointer is valid.
             unsafe { cuda!(driver.device_attribute(&mut value, which, ordinal)) }?;
             Ok(u32::try_from(value).unwrap_or(0))
         };

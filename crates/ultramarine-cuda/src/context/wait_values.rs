@@ -62,7 +62,7 @@ impl State {
             return Ok(found);
         }
         let (mut page, mut address) = (std::ptr::null_mut(), 0);
-        // SAFETY: the places are valid; the context is current.
+        // SAFETY: the output pointers are valid; the context is current.
         unsafe {
             cuda!(driver.host_alloc(&mut page, PAGE, PORTABLE_MAPPED))?;
             self.pages.push(page);

@@ -43,7 +43,7 @@ pub fn table() -> &'static MemoryInterface {
 /// Returns true if a device has an attribute.
 fn says(ordinal: c_int, which: c_int) -> bool {
     let mut value = 0;
-    // SAFETY: the place is valid.
+    // SAFETY: the output pointer is valid.
     driver::driver().is_ok_and(|driver| unsafe {
         (driver.device_attribute)(&mut value, which, ordinal) == code::SUCCESS && value != 0
     })
@@ -56,7 +56,7 @@ fn shares_host_memory(ordinal: c_int) -> bool {
 
 fn share_host_memory() -> bool {
     let (Ok(driver), mut count) = (driver::driver(), 0) else { return false };
-    // SAFETY: the place is valid.
+    // SAFETY: the output pointer is valid.
     let known = unsafe { (driver.device_count)(&mut count) } == code::SUCCESS;
     known && count > 0 && (0..count).all(shares_host_memory)
 }
@@ -126,7 +126,7 @@ unsafe extern "C" fn import(
     buffer: *mut *mut c_void,
     error: *mut *mut Error,
 ) -> Status {
-    // SAFETY: the contract's.
+    // SAFETY: guaranteed by the contract.
     unsafe {
         with_device::<Device>(device, error, |device| {
             let nothing = || Failure::invalid("the pointer to the memory is NULL");
@@ -161,7 +161,7 @@ unsafe extern "C" fn export(
     memory: *mut ForeignMemory,
     error: *mut *mut Error,
 ) -> Status {
-    // SAFETY: the contract's.
+    // SAFETY: guaranteed by the contract.
     unsafe {
         with_device::<Device>(device, error, |_| {
             context::not_forked()?;
@@ -192,7 +192,7 @@ unsafe extern "C" fn export(
 }
 
 unsafe extern "C" fn native_stream(device: *mut c_void, stream: *mut c_void) -> u64 {
-    // SAFETY: the contract's.
+    // SAFETY: guaranteed by the contract.
     let (host, found, stream) = unsafe {
         (host_of::<Device>(device), device_of::<Device>(device), stream.cast::<Stream>().as_ref())
     };
@@ -214,7 +214,7 @@ fn foreign_stream(device: &Device, foreign: u64) -> Result<StreamHandle> {
     }
     let (driver, stream) = (device.driver, foreign as StreamHandle);
     let (mut theirs, mut capturing) = (std::ptr::null_mut(), 0);
-    // SAFETY: the places are valid; the stream is what the contract says.
+    // SAFETY: the output pointers are valid; the stream is what the contract says.
     let known = unsafe { (driver.stream_context)(stream, &mut theirs) };
     if known != code::SUCCESS || theirs != device.context.handle() {
         return Err(Failure::invalid(format!(
@@ -239,7 +239,7 @@ unsafe extern "C" fn wait_foreign(
     foreign: u64,
     error: *mut *mut Error,
 ) -> Status {
-    // SAFETY: the contract's.
+    // SAFETY: guaranteed by the contract.
     unsafe {
         with_device::<Device>(device, error, |device| {
             let _entered = device.enter()?;
@@ -267,7 +267,7 @@ unsafe extern "C" fn signal_foreign(
     value: u64,
     error: *mut *mut Error,
 ) -> Status {
-    // SAFETY: the contract's.
+    // SAFETY: guaranteed by the contract.
     unsafe {
         with_device::<Device>(device, error, |device| {
             let _entered = device.enter()?;

@@ -41,7 +41,7 @@ const LIBRARIES: [(Kind, &str, &str, Version); 9] = [
 
 fn driver_version(_: &Library) -> Option<String> {
     let (driver, mut version) = (driver::driver().ok()?, 0);
-    // SAFETY: the place is valid; this function needs no cuInit.
+    // SAFETY: the output pointer is valid; this function needs no cuInit.
     let code = unsafe { (driver.driver_version)(&mut version) };
     (code == 0).then(|| format!("for CUDA {}", driver::version_text(version)))
 }

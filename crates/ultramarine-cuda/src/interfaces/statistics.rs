@@ -31,7 +31,7 @@ unsafe extern "C" fn read(
     statistics: *mut MemoryStatistics,
     error: *mut *mut Error,
 ) -> Status {
-    // SAFETY: the contract's.
+    // SAFETY: guaranteed by the contract.
     unsafe {
         with_device::<Device>(device, error, |device| {
             // SAFETY: the pointer is NULL, or points to a struct that begins with its size.
@@ -73,7 +73,7 @@ unsafe extern "C" fn set_limit(
     former: *mut u64,
     error: *mut *mut Error,
 ) -> Status {
-    // SAFETY: the contract's.
+    // SAFETY: guaranteed by the contract.
     unsafe {
         with_device::<Device>(device, error, |device| {
             let was = limit_of(device, which).ok_or_else(|| {
@@ -93,21 +93,21 @@ unsafe extern "C" fn set_limit(
 }
 
 unsafe extern "C" fn get_limit(device: *mut c_void, which: u32) -> u64 {
-    // SAFETY: the contract's.
+    // SAFETY: guaranteed by the contract.
     let (host, found) = unsafe { (host_of::<Device>(device), device_of::<Device>(device)) };
     let Some(device) = found else { return 0 };
     guard_value(host.as_ref(), 0, || limit_of(device, which).unwrap_or(0))
 }
 
 unsafe extern "C" fn reset_peak(device: *mut c_void) {
-    // SAFETY: the contract's.
+    // SAFETY: guaranteed by the contract.
     let (host, found) = unsafe { (host_of::<Device>(device), device_of::<Device>(device)) };
     let Some(device) = found else { return };
     guard_value(host.as_ref(), (), || device.allocator.reset_peak());
 }
 
 unsafe extern "C" fn clear_cache(device: *mut c_void) {
-    // SAFETY: the contract's.
+    // SAFETY: guaranteed by the contract.
     let (host, found) = unsafe { (host_of::<Device>(device), device_of::<Device>(device)) };
     let Some(device) = found else { return };
     guard_value(host.as_ref(), (), || device.allocator.clear_cache());

@@ -31,7 +31,7 @@ unsafe extern "C" fn mark(
     slot: *mut *mut c_void,
     error: *mut *mut Error,
 ) -> Status {
-    // SAFETY: the contract's.
+    // SAFETY: guaranteed by the contract.
     unsafe {
         with_device::<Device>(device, error, |device| {
             let stream = device.stream_or_default(stream.cast::<Stream>().as_ref());
@@ -47,7 +47,7 @@ unsafe extern "C" fn resolve(
     ready: *mut u32,
     error: *mut *mut Error,
 ) -> Status {
-    // SAFETY: the contract's.
+    // SAFETY: guaranteed by the contract.
     unsafe {
         with_device::<Device>(device, error, |device| {
             let time = device.clock.resolve(handle::<Timestamp>(slot, "the slot")?)?;
@@ -64,13 +64,13 @@ unsafe extern "C" fn resolve(
 
 unsafe extern "C" fn release(device: *mut c_void, slot: *mut c_void) {
     if !context::forked() {
-        // SAFETY: the contract's.
+        // SAFETY: guaranteed by the contract.
         unsafe { take::<Timestamp>(host_of::<Device>(device), slot) }
     }
 }
 
 unsafe extern "C" fn range_push(device: *mut c_void, _stream: *mut c_void, name: *const c_char) {
-    // SAFETY: the contract's.
+    // SAFETY: guaranteed by the contract.
     let host = unsafe { host_of::<Device>(device) };
     guard_value(host.as_ref(), (), || {
         if let (false, false, Some(nvtx)) = (name.is_null(), context::forked(), nvtx()) {
@@ -81,7 +81,7 @@ unsafe extern "C" fn range_push(device: *mut c_void, _stream: *mut c_void, name:
 }
 
 unsafe extern "C" fn range_pop(device: *mut c_void, _stream: *mut c_void) {
-    // SAFETY: the contract's.
+    // SAFETY: guaranteed by the contract.
     let host = unsafe { host_of::<Device>(device) };
     guard_value(host.as_ref(), (), || {
         if let (false, Some(nvtx)) = (context::forked(), nvtx()) {

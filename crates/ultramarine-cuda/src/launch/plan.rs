@@ -131,8 +131,8 @@ impl Plan {
         self.named(device, self.work.run(job))
     }
 
-    /// Enqueues a command into a graph. Its workspace begins at the given offset, in bytes, into
-    /// the recording's workspace. The context is current.
+    /// Enqueues a command into a graph. Its workspace begins `workspace` bytes into the buffer that
+    /// the command names. The context is current.
     pub fn record(
         &self,
         device: &Device,

@@ -163,7 +163,7 @@ impl Allocator {
         let driver = self.context.driver();
         let size = usize::try_from(bytes).map_err(|_| Failure::out_of_memory(bytes))?;
         let mut address = 0;
-        // SAFETY: the place is valid; the context is current.
+        // SAFETY: the output pointer is valid; the context is current.
         let result = unsafe { (driver.memory_alloc)(&mut address, size) };
         failure::check(driver, "cuMemAlloc", result)?;
         Ok(address)
@@ -312,7 +312,7 @@ impl Allocator {
     pub fn device_memory(&self) -> (u64, u64) {
         let (mut free, mut total) = (0usize, 0usize);
         if let Ok(_entered) = self.context.enter() {
-            // SAFETY: the places are valid; the context is current.
+            // SAFETY: the output pointers are valid; the context is current.
             unsafe { (self.context.driver().memory_info)(&mut free, &mut total) };
         }
         (free as u64, total as u64)

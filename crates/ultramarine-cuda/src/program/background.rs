@@ -1,6 +1,6 @@
 //! Background jobs: compilations that no thread waits for, and the closing of communicators.
 //!
-//! There are few threads; they are started when there is work, and end when there is none. When the
+//! The few threads are started when there is work, and end when no work is left. When the
 //! process tears libraries down, no thread may be inside NVRTC or NCCL, because a running call
 //! would use objects that were already destroyed. A forked child has none of the threads. It never
 //! gets here, because its devices refuse every call before.

@@ -24,7 +24,7 @@ impl TranslationUnit {
     pub fn key(&self) -> Result<Vec<u8>> {
         let nvrtc = nvrtc::nvrtc()?;
         let (mut major, mut minor) = (0, 0);
-        // SAFETY: the places are valid.
+        // SAFETY: the output pointers are valid.
         said(nvrtc, "nvrtcVersion", unsafe { (nvrtc.version)(&mut major, &mut minor) })?;
         let mut key = format!("nvrtc {major}.{minor} options {}", self.options.len()).into_bytes();
         let parts = self.options.iter().chain(&self.expressions).chain([&self.name, &self.source]);
@@ -43,7 +43,7 @@ pub fn target((major, minor): (u32, u32)) -> Result<String> {
     let nvrtc = nvrtc::nvrtc()?;
     let wanted = (major * 10 + minor) as c_int;
     let mut count = 0;
-    // SAFETY: the place is valid.
+    // SAFETY: the output pointer is valid.
     said(nvrtc, "nvrtcGetNumSupportedArchs", unsafe { (nvrtc.arch_count)(&mut count) })?;
     let mut known = vec![0; usize::try_from(count).unwrap_or(0)];
     // SAFETY: there is room for the number of entries that NVRTC reported.
@@ -147,7 +147,7 @@ impl Program {
     /// The compiler's log.
     fn log(&self) -> String {
         let (nvrtc, mut size) = (self.nvrtc, 0);
-        // SAFETY: the place is valid.
+        // SAFETY: the output pointer is valid.
         if unsafe { (nvrtc.log_size)(self.handle, &mut size) } != 0 || size == 0 {
             return String::new();
         }

@@ -37,7 +37,7 @@ impl Stream {
     pub fn new(context: Arc<Context>, allocator: Arc<Allocator>) -> Result<Self> {
         let entered = context.enter()?;
         let (driver, mut handle) = (context.driver(), std::ptr::null_mut());
-        // SAFETY: the place is valid; the context is current.
+        // SAFETY: the output pointer is valid; the context is current.
         unsafe { cuda!(driver.stream_create(&mut handle, NON_BLOCKING)) }?;
         drop(entered);
         let log = Arc::new(SubmissionLog::default());

@@ -191,7 +191,7 @@ impl Pinned {
                 return Ok(None);
             }
             let mut memory = std::ptr::null_mut();
-            // SAFETY: the place is valid; the context is current.
+            // SAFETY: the output pointer is valid; the context is current.
             if unsafe { (driver.host_alloc)(&mut memory, whole as usize, PORTABLE) }
                 != code::SUCCESS
             {

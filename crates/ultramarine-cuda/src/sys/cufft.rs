@@ -57,7 +57,7 @@ pub fn cufft() -> Result<&'static Cufft, &'static str> {
         let library = find::open(find::Kind::Cufft)?;
         let table = Cufft::of(library).map_err(|why| format!("cuFFT cannot be used: {why}"))?;
         let mut version = 0;
-        // SAFETY: the place is valid.
+        // SAFETY: the output pointer is valid.
         match unsafe { (table.version)(&mut version) } {
             code::SUCCESS => Ok(table),
             failed => Err(format!("cuFFT cannot be used: cufftGetVersion failed with {failed}")),

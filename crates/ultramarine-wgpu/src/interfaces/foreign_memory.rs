@@ -34,7 +34,7 @@ unsafe extern "C" fn import(
     buffer: *mut *mut c_void,
     error: *mut *mut Error,
 ) -> Status {
-    // SAFETY: the contract's.
+    // SAFETY: guaranteed by the contract.
     unsafe {
         with_device::<Device>(device, error, |device| {
             device.context.usable()?;
@@ -64,7 +64,7 @@ unsafe extern "C" fn export(
     memory: *mut ForeignMemory,
     error: *mut *mut Error,
 ) -> Status {
-    // SAFETY: the contract's.
+    // SAFETY: guaranteed by the contract.
     unsafe {
         with_device::<Device>(device, error, |device| {
             device.context.usable()?;

@@ -25,11 +25,11 @@ unsafe extern "C" fn alloc(
     buffer: *mut *mut c_void,
     error: *mut *mut Error,
 ) -> Status {
-    // SAFETY: the contract's.
+    // SAFETY: guaranteed by the contract.
     unsafe { with_device::<Device>(device, error, |device| give(buffer, device.alloc(bytes)?)) }
 }
 
 unsafe extern "C" fn free(device: *mut c_void, _stream: *mut c_void, buffer: *mut c_void) {
-    // SAFETY: the contract's.
+    // SAFETY: guaranteed by the contract.
     unsafe { take::<Buffer>(host_of::<Device>(device), buffer) }
 }

@@ -27,7 +27,7 @@ unsafe extern "C" fn mark(
     slot: *mut *mut c_void,
     error: *mut *mut Error,
 ) -> Status {
-    // SAFETY: the contract's.
+    // SAFETY: guaranteed by the contract.
     unsafe {
         with_device::<Device>(device, error, |device| {
             let lane = device.lane(stream.cast::<Stream>().as_ref());
@@ -43,7 +43,7 @@ unsafe extern "C" fn resolve(
     ready: *mut u32,
     error: *mut *mut Error,
 ) -> Status {
-    // SAFETY: the contract's.
+    // SAFETY: guaranteed by the contract.
     unsafe {
         with_device::<Device>(device, error, |device| {
             let mark: &Mark = handle(slot, "the slot")?;
@@ -60,6 +60,6 @@ unsafe extern "C" fn resolve(
 }
 
 unsafe extern "C" fn release(device: *mut c_void, slot: *mut c_void) {
-    // SAFETY: the contract's.
+    // SAFETY: guaranteed by the contract.
     unsafe { take::<Mark>(host_of::<Device>(device), slot) }
 }

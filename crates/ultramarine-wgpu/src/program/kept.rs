@@ -1,8 +1,8 @@
-//! Compiled kernels on disk: code for the driver, for which neither naga nor the passes run again, and what the driver
-//! made of it.
+//! Compiled kernels on disk: the code for the driver, so that neither naga nor the passes have to run again, and the
+//! driver's own compiled form.
 //!
-//! The key holds all that they depend on, so nothing is ever out of date: the program, modes of floating point, the
-//! adapter and its driver with their versions, and the version of this crate.
+//! The key contains everything that these depend on, so entries are never out of date: the program, the
+//! floating-point modes, the adapter and its driver with their versions, and the version of this crate.
 
 use crate::context::Context;
 use crate::hal::{self, Code};
@@ -10,28 +10,28 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 use ultramarine_abi::helper::disk::{self, Disk, Entry, Format};
 
-/// The files of compiled kernels.
+/// The file format of compiled kernels.
 const FORMAT: Format = Format { magic: *b"UMVULK\0\x02", ending: "kernel" };
-/// Set to 0, nothing is read or kept.
+/// Setting that, if it is 0, disables reading and writing.
 const SWITCH: &str = "CACHE";
 
-/// The directory of the user's compiled kernels, or `None` where none are kept.
+/// The directory of the user's compiled kernels, or `None` if none are kept.
 pub fn directory() -> Option<PathBuf> {
     disk::place(hal::NAME, &hal::variable(SWITCH))
 }
 
 /// A compiled kernel.
 pub(super) struct Kept {
-    /// For the driver.
+    /// The code for the driver.
     pub code: Code,
     /// The driver's pipeline cache; empty if it has none.
     pub pipeline: Vec<u8>,
 }
 
-/// The user's compiled kernels, looked for once.
+/// The user's directory of compiled kernels, looked for once.
 fn files() -> Option<&'static Disk> {
     static DISK: OnceLock<Option<Disk>> = OnceLock::new();
-    // Without a place every process compiles for itself.
+    // Without a directory, each process compiles its own kernels.
     DISK.get_or_init(|| Disk::open(directory()?, FORMAT).ok()).as_ref()
 }
 
@@ -57,11 +57,11 @@ pub(super) fn get(key: &[u8]) -> Option<Kept> {
     Some(Kept { code: Code::of_bytes(code)?, pipeline: pipeline.to_vec() })
 }
 
-/// Keeps a kernel.
+/// Stores a kernel.
 pub(super) fn put(key: &[u8], kept: &Kept) {
     let Some(files) = files() else { return };
     let code = kept.code.to_bytes();
     let image = [&(code.len() as u64).to_le_bytes(), &*code, &kept.pipeline].concat();
-    // Where it cannot be written, the next process compiles again.
+    // If the file cannot be written, the next process compiles the kernel again.
     _ = files.put(key, &Entry { image, names: Vec::new() });
 }

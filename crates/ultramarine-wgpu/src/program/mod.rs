@@ -1,4 +1,4 @@
-//! Compiled kernels, by the content of their programs; each is made once, and kept on disk.
+//! Compiled kernels, by the content of their programs. Each is compiled once, and stored on disk.
 
 mod kept;
 
@@ -24,7 +24,7 @@ pub struct Kernel {
     context: Arc<Context>,
     pipeline: Option<hal::ComputePipeline>,
     bindings: usize,
-    /// A bit for each binding that it may write.
+    /// A bit for each binding that the kernel may write.
     written: u32,
 }
 
@@ -48,7 +48,7 @@ impl Kernel {
         Self::kept(context, &key, || Ok(code.clone()), bindings)
     }
 
-    /// The kernel that is kept under a key, or a new one.
+    /// The kernel that is stored under a key, or a newly compiled one.
     fn kept(
         context: &Arc<Context>,
         key: &[u8],
@@ -65,7 +65,8 @@ impl Kernel {
         Ok(kernel)
     }
 
-    /// A kernel, with what the driver made of it if that is known. Returns what it made of it now.
+    /// Loads a kernel, with the driver's compiled form if that is known. Returns the driver's
+    /// current compiled form, too.
     fn load(
         context: &Arc<Context>,
         code: &Code,
@@ -78,16 +79,16 @@ impl Kernel {
             runtime_checks: ShaderRuntimeChecks::unchecked(),
         };
         let device = &context.device;
-        // SAFETY: naga validated the program, and the passes keep it valid; our kernels stay inside of their
-        // buffers, and users' have to.
+        // SAFETY: naga validated the program, and the passes keep it valid. This crate's kernels stay inside
+        // their buffers, and users' kernels have to.
         let module = unsafe { device.create_shader_module(&descriptor, code.input()) };
         let module =
             module.map_err(|why| Failure::new(format!("the driver refuses a kernel: {why}")))?;
         let data = (!known.is_empty()).then_some(known);
-        // SAFETY: the data is this driver's, by its key, and whole.
+        // SAFETY: the key guarantees that the data is from this driver; it is complete.
         let cache =
             unsafe { device.create_pipeline_cache(&PipelineCacheDescriptor { label: None, data }) };
-        // Without one the driver compiles.
+        // Without a cache, the driver compiles the kernel.
         let cache = cache.ok();
         let descriptor = ComputePipelineDescriptor {
             label: None,
@@ -103,7 +104,7 @@ impl Kernel {
         // SAFETY: the layout has the program's bindings.
         let pipeline = unsafe { device.create_compute_pipeline(&descriptor) };
         let mut made = Vec::new();
-        // SAFETY: the pipeline needs neither module nor cache any more.
+        // SAFETY: the pipeline does not need the module and the cache any more.
         unsafe {
             device.destroy_shader_module(module);
             if let Some(cache) = cache {
@@ -122,11 +123,11 @@ impl Kernel {
 
     /// The hal's pipeline.
     pub fn pipeline(&self) -> &hal::ComputePipeline {
-        // Taken only when the kernel is dropped.
+        // The pipeline is taken out only when the kernel is dropped.
         self.pipeline.as_ref().expect("a kernel without pipeline")
     }
 
-    /// Returns true for a binding that it may write.
+    /// Returns true if the kernel may write the binding.
     pub fn writes(&self, binding: usize) -> bool {
         self.written.checked_shr(binding as u32).is_none_or(|bits| bits & 1 == 1)
     }
@@ -141,7 +142,7 @@ impl Drop for Kernel {
     fn drop(&mut self) {
         let pipeline = self.pipeline.take().filter(|_| !self.context.forked());
         if let Some(pipeline) = pipeline {
-            // SAFETY: batches that use it hold a reference until they are done.
+            // SAFETY: batches that use it hold a reference until they have completed.
             unsafe { self.context.device.destroy_compute_pipeline(pipeline) };
         }
     }
@@ -165,33 +166,33 @@ impl Deferred {
     }
 }
 
-/// Writes a program to the directory that `ULTRAMARINE_WGPU_SOURCES` names, for reading and for tests; its last line has the
-/// bindings whose elements are bytes.
+/// Writes a program to the directory named by `ULTRAMARINE_WGPU_SOURCES`, to read it and for tests. The last line of the
+/// file lists the bindings with one-byte elements.
 fn keep(source: &Source) {
     let Some(directory) = std::env::var_os("ULTRAMARINE_WGPU_SOURCES") else { return };
     let mut hasher = DefaultHasher::new();
     source.hash(&mut hasher);
     let name = format!("{:016x}.wgsl", hasher.finish());
     let text = format!("{}// bytes: {:?}\n", source.text, source.bytes);
-    // A copy for people: no computation depends on it.
+    // Errors are ignored, because no computation depends on this file.
     _ = std::fs::write(std::path::Path::new(&directory).join(name), text);
 }
 
 type Slot = Arc<OnceLock<Result<Arc<Kernel>>>>;
 
-/// The kernels of a device by the content of their [`Source`]: each is compiled once.
+/// The kernels of a device, by the content of their [`Source`]. Each is compiled once.
 pub struct Programs {
     context: Arc<Context>,
     kernels: Mutex<HashMap<Source, Slot>>,
 }
 
 impl Programs {
-    /// None yet.
+    /// Without any kernels.
     pub fn new(context: Arc<Context>) -> Self {
         Self { context, kernels: Mutex::default() }
     }
 
-    /// The kernel of a program. Several may be compiled at once, one twice never.
+    /// The kernel of a program. Several may be compiled at the same time, but none twice.
     pub fn get(&self, source: Source) -> Result<Arc<Kernel>> {
         let slot = lock(&self.kernels).entry(source.clone()).or_default().clone();
         let made = slot.get_or_init(|| Kernel::of(&self.context, &source).map(Arc::new));

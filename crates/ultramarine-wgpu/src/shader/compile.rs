@@ -1,4 +1,4 @@
-//! WGSL by naga, and SPIR-V of it, without checks of bounds or loops.
+//! Parses WGSL with naga and generates SPIR-V from it, without checks of bounds or loops.
 
 use naga::back::spv::{self, BindingInfo, ZeroInitializeWorkgroupMemoryMode};
 use naga::proc::{BoundsCheckPolicies, BoundsCheckPolicy};
@@ -19,7 +19,7 @@ pub fn read(text: &str) -> Result<naga::Module, String> {
     naga::front::wgsl::parse_str(text).map_err(|e| e.emit_to_string(text))
 }
 
-/// No checks of bounds.
+/// Disables all bounds checks.
 pub(super) const UNCHECKED: BoundsCheckPolicies = BoundsCheckPolicies {
     index: BoundsCheckPolicy::Unchecked,
     buffer: BoundsCheckPolicy::Unchecked,
@@ -27,18 +27,20 @@ pub(super) const UNCHECKED: BoundsCheckPolicies = BoundsCheckPolicies {
     binding_array: BoundsCheckPolicy::Unchecked,
 };
 
-/// Reads and validates a program of our own.
+/// Parses and validates a program of this crate.
 pub fn parse(text: &str) -> Result<Parsed, String> {
     Parsed::of(read(text)?, text, Capabilities::all(), 0)
 }
 
-/// The SPIR-V of a program of our own with an entry point `main`, which divides by no zero.
+/// The SPIR-V of a program of this crate with the entry point `main`. The program must not divide
+/// by zero.
 #[cfg(test)]
 pub fn compile(text: &str) -> Result<Vec<u32>, String> {
     parse(text)?.spirv("main", Zeros::Left)
 }
 
-/// Validates a module of [`Parsed`] that was changed, for a language without float64: naga's writers count on that.
+/// Validates a changed module of [`Parsed`], for a language without float64. naga's writers rely on this
+/// validation.
 pub(super) fn without_float64(module: naga::Module) -> Result<Parsed, String> {
     let capabilities = Capabilities::all() - Capabilities::FLOAT64;
     let mut validator = Validator::new(ValidationFlags::all(), capabilities);
@@ -49,18 +51,19 @@ pub(super) fn without_float64(module: naga::Module) -> Result<Parsed, String> {
     Ok(Parsed { module, info })
 }
 
-/// Zeros that WGSL promises and hardware does not provide. Kernels of this crate do not need them;
-/// users' kernels do.
+/// Handling of zeros that WGSL guarantees and hardware does not provide. This crate's kernels do
+/// not need it, but users' kernels do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Zeros {
-    /// None.
+    /// Not handled.
     Left,
-    /// Shared memory begins as zeros, and integers may be divided by zero.
+    /// Shared memory is zeroed at first, and integers may be divided by zero.
     Handled,
 }
 
 impl Parsed {
-    /// Validates a program that was read from a text. `subgroups` has the bits of VkSubgroupFeatureFlagBits.
+    /// Validates a program that was parsed from source. `subgroups` has the bits of
+    /// VkSubgroupFeatureFlagBits.
     pub fn of(
         module: naga::Module,
         text: &str,
@@ -69,7 +72,7 @@ impl Parsed {
     ) -> Result<Self, String> {
         let mut validator = Validator::new(ValidationFlags::all(), capabilities);
         if subgroups != 0 {
-            // naga's bits are Vulkan's.
+            // naga's bits are the same as Vulkan's.
             let operations = SubgroupOperationSet::from_bits_truncate(subgroups as u8);
             validator.subgroup_operations(operations).subgroup_stages(ShaderStages::COMPUTE);
         }
@@ -89,7 +92,8 @@ impl Parsed {
         let Some(point) = points.iter().position(|point| point.name == entry) else {
             return u32::MAX;
         };
-        // Functions get no pointers to buffers, so that all uses have the buffer's name.
+        // Pointers to buffers are not passed to functions, so every use of a buffer names it
+        // directly.
         let uses = self.info.get_entry_point(point);
         let globals = self.module.global_variables.iter();
         let written = globals.filter(|(handle, _)| uses[*handle].contains(GlobalUse::WRITE));
@@ -108,7 +112,8 @@ impl Parsed {
             binding_array_size: None,
         };
         let options = spv::Options {
-            // Of Vulkan 1.2: the modes of floating point and bytes in buffers need no extension.
+            // The version of Vulkan 1.2, in which floating-point modes and bytes in buffers need no
+            // extension.
             lang_version: (1, 5),
             flags: spv::WriterFlags::empty(),
             fake_missing_bindings: false,
@@ -121,7 +126,7 @@ impl Parsed {
             },
             force_loop_bounding: false,
             emit_int_div_checks: zeros == Zeros::Handled,
-            // The capability StorageInputOutput16 is asked for otherwise, and is not enabled.
+            // Otherwise naga requests the capability StorageInputOutput16, which is not enabled.
             use_storage_input_output_16: false,
             ..Default::default()
         };

@@ -1,9 +1,9 @@
-//! Cooperative matrices of halves. naga takes the type of a matrix from the array that it is loaded from, and knows no
-//! bfloat16; the kernels here load from arrays of words, with two halves in each. In this pass matrices of unsigned words
-//! become those of float16, and matrices of signed words those of bfloat16 (`SPV_KHR_bfloat16`).
+//! Cooperative matrices of half dtypes. naga derives the type of a matrix from the array that it is loaded from, and does
+//! not support bfloat16. The kernels here load from arrays of words, each with two half-precision numbers. This pass
+//! converts matrices of unsigned words to float16, and matrices of signed words to bfloat16 (`SPV_KHR_bfloat16`).
 //!
-//! Kernels without matrices have halves for one purpose: conversions to bfloat16 by the device, which [`by_device`] puts in
-//! the place of functions. Their halves become bfloat16, too.
+//! Kernels without matrices use WGSL's half type for one purpose only: conversions to bfloat16 by the device, by which
+//! [`by_device`] replaces functions. This pass changes their half type to bfloat16, too.
 
 use super::source::Source;
 use super::spirv::{HEADER, instructions, op, opcode, operand, push};
@@ -13,13 +13,13 @@ use std::collections::HashMap;
 /// BFloat16TypeKHR and BFloat16CooperativeMatrixKHR.
 const CAPABILITIES: [u32; 2] = [5116, 5118];
 const EXTENSION: &str = "SPV_KHR_bfloat16";
-/// The encoding BFloat16KHR of a type of floats.
+/// The encoding BFloat16KHR of a float type.
 const BFLOAT16: u32 = 0;
 /// Bits of a word.
 const WORD: u32 = 32;
 
-/// The functions of `numbers.wgsl` that round to bfloat16, and what they are by the device. The conversion of its bits is the
-/// other direction of the same, since bits of bfloat16 are no words.
+/// The functions of `numbers.wgsl` that round to bfloat16, and their replacements on the device. Conversion from bfloat16's
+/// bits needs the same type in the other direction, because these bits are not words.
 const CONVERSIONS: [(&str, &str); 3] = [
     (
         "fn bf16_down(x: f32) -> u32 {\n",
@@ -35,7 +35,8 @@ const CONVERSIONS: [(&str, &str); 3] = [
     ),
 ];
 
-/// A program whose numbers the device rounds to bfloat16, unless it has halves already or rounds none.
+/// A program in which the device rounds to bfloat16. It is unchanged if it already uses halves, or
+/// does not round.
 pub fn by_device(source: &Source) -> Cow<'_, Source> {
     const HEAD: &str = "enable wgpu_int16;\n";
     let Some(rest) = source.text.strip_prefix(HEAD) else { return Cow::Borrowed(source) };
@@ -53,7 +54,7 @@ pub fn by_device(source: &Source) -> Cow<'_, Source> {
     }
 }
 
-/// The module with its matrices of words made of halves.
+/// The module with matrices of words converted to matrices of half dtypes.
 pub fn made(module: &[u32]) -> Result<Vec<u32>, String> {
     let list = instructions(module)?;
     let all = |code: u32| list.iter().copied().filter(move |i| opcode(i) == code);
@@ -64,7 +65,7 @@ pub fn made(module: &[u32]) -> Result<Vec<u32>, String> {
     let signed: Vec<bool> = all(op::TYPE_COOPERATIVE_MATRIX)
         .filter_map(|i| words.get(&operand(i, 1)).copied())
         .collect();
-    // The text has declared the types for float16, which stand before all others and are not used.
+    // The source has declared float16 types, which come before all others and are otherwise unused.
     let half = all(op::TYPE_FLOAT).find(|i| operand(i, 1) == 16).map(|i| operand(i, 0));
     let matrices = all(op::TYPE_COOPERATIVE_MATRIX).next().is_some();
     let bfloat16 = match signed.first() {
@@ -106,7 +107,7 @@ pub fn made(module: &[u32]) -> Result<Vec<u32>, String> {
     Ok(out)
 }
 
-/// A text as operands: bytes that end with a NUL at least, in words.
+/// A text as operands: bytes with at least one NUL at the end, packed into words.
 fn text(text: &str) -> Vec<u32> {
     let mut bytes = text.as_bytes().to_vec();
     bytes.resize(text.len() / 4 * 4 + 4, 0);
@@ -144,7 +145,7 @@ mod tests {
             assert_eq!(half.len(), if bfloat16 { 4 } else { 3 });
             let matrices = all(op::TYPE_COOPERATIVE_MATRIX);
             let of_halves = matrices.filter(|i| operand(i, 1) == operand(half, 0));
-            // One on the left and one on the right: no two of a kind.
+            // One matrix is a left operand and the other a right one, so their types differ.
             let uses: Vec<u32> = of_halves.map(|i| operand(i, 5)).collect();
             assert_eq!(uses.len(), 2, "{word}");
             assert_ne!(uses[0], uses[1]);
@@ -171,9 +172,9 @@ mod tests {
         assert_eq!(&half[2..], [16, BFLOAT16]);
         let asked: Vec<_> = all(op::CAPABILITY).map(|i| operand(i, 0)).collect();
         assert!(asked.contains(&CAPABILITIES[0]) && !asked.contains(&CAPABILITIES[1]));
-        // There and back, by three functions.
+        // Three functions convert in both directions.
         assert_eq!(all(op::F_CONVERT).count(), 6);
-        // Nothing to round, or halves of another kind.
+        // Programs with nothing to round, or with halves of another kind.
         let none = Program::new(&[]).array("out", "u32").body("out[i] = i;");
         assert!(matches!(by_device(&none.clone().build()), Cow::Borrowed(_)));
         let enabled = Program::new(&[]).array("out", "u32").enable(", f16").body(body).build();

@@ -1,10 +1,13 @@
-//! Kernels in the High-Level Shader Language, by naga, with what it has no words for.
+//! Kernels in the High-Level Shader Language. naga generates them, and this module adds what naga
+//! cannot express:
 //!
-//! * Results of floating arithmetic are `precise`: compilers contract and reassociate the others, as if there were no NaN.
-//! * All buffers are written, since the hal's layouts say so: naga would ask for another kind of binding.
-//! * Integers of 64 bits change their sign by conversion: naga writes nothing for a bitcast of that width.
+//! * Results of float arithmetic are `precise`, because compilers otherwise contract and reassociate them, and ignore NaN.
+//! * All buffers are declared writable, as the hal's layouts require. naga would otherwise use another
+//!   kind of binding.
+//! * 64-bit integers change their signedness by conversion, because naga generates nothing for a bitcast
+//!   of that width.
 //!
-//! Bytes are words of 32 bits here ([`BYTES`](super::source::BYTES)).
+//! Bytes are stored in 32-bit words here ([`BYTES`](super::source::BYTES)).
 
 use super::compile::{Parsed, Zeros, without_float64};
 use super::text::Text;
@@ -15,11 +18,11 @@ use naga::{
     ScalarKind, StorageAccess, TypeInner, UnaryOperator,
 };
 
-/// Name of the variables that are exact. The texts of programs have no such name.
+/// Name of the exact variables. Programs do not use this name otherwise.
 const EXACT: &str = "exact";
 
-/// Writes the kernel of an entry point. Immediates are `b0`, the binding `i` of group 0 is `u{i}`, and the number of groups
-/// is `b1` of space 1: where the hal puts them.
+/// Generates the kernel of an entry point. As the hal requires, immediates are `b0`, binding `i` of group 0 is `u{i}`, and
+/// the number of workgroups is `b1` of space 1.
 pub fn write(parsed: &Parsed, entry: &str, zeros: Zeros) -> Result<Text, String> {
     let mut module = parsed.module.clone();
     for (_, variable) in module.global_variables.iter_mut() {
@@ -62,7 +65,8 @@ pub fn write(parsed: &Parsed, entry: &str, zeros: Zeros) -> Result<Text, String>
     Ok(Text { source: precise(&source), entry: name, group, written })
 }
 
-/// Names the results of floating arithmetic, which are then variables in the text, and converts between integers of 64 bits.
+/// Names the results of float arithmetic, so that they become variables in the source, and inserts conversions between
+/// 64-bit integers.
 fn prepare(function: &mut Function, info: &FunctionInfo, module: &Module) {
     let scalar_of = |handle: Handle<Expression>| {
         let inner = info[handle].ty.inner_with(&module.types);
@@ -95,7 +99,7 @@ fn prepare(function: &mut Function, info: &FunctionInfo, module: &Module) {
     }
 }
 
-/// Arithmetic whose result compilers may change.
+/// Returns true for arithmetic whose result compilers may change.
 fn is_arithmetic(expression: &Expression) -> bool {
     use BinaryOperator::{Add, Divide, Modulo, Multiply, Subtract};
     use MathFunction::{Dot, Fma, Sqrt};
@@ -109,7 +113,7 @@ fn is_arithmetic(expression: &Expression) -> bool {
     }
 }
 
-/// The text with `precise` at the declarations of the exact variables.
+/// The source with `precise` added to the declarations of the exact variables.
 fn precise(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + text.len() / 8);
     for line in text.split_inclusive('\n') {
@@ -128,7 +132,7 @@ fn precise(text: &str) -> String {
     out
 }
 
-/// HLSL's floats and vectors of them.
+/// Returns true for HLSL's float types and vectors of them.
 fn is_float(kind: &str) -> bool {
     let scalar = kind.trim_end_matches(['2', '3', '4']);
     matches!(scalar, "half" | "float" | "double")

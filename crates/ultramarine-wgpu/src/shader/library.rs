@@ -1,5 +1,5 @@
-//! The functions that programs are made of, from which each takes those that it uses: compilers take their time over
-//! the others too.
+//! The functions that programs are made of. Each program takes only those that it uses, because compilers would
+//! spend time on the others, too.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,8 +11,8 @@ pub struct Library<'a> {
 }
 
 impl<'a> Library<'a> {
-    /// Takes up the items of a text: each begins with `fn` or `const` at a line's start and ends at a line that is `}`,
-    /// or with its line. Of items of one name the last counts.
+    /// Adds the items of a source. Each begins with `fn` or `const` at the start of a line, and ends at a line that is
+    /// `}`, or with its own line. Among items with the same name, the last one counts.
     pub fn add(&mut self, text: &'a str) {
         let mut at = 0;
         while let Some(line) = text[at..].split_inclusive('\n').next() {
@@ -31,17 +31,17 @@ impl<'a> Library<'a> {
         }
     }
 
-    /// Takes up the items of another library.
+    /// Adds the items of another library.
     pub fn join(&mut self, other: Self) {
         self.items.extend(other.items);
     }
 
-    /// Returns true if there is an item of that name.
+    /// Returns true if there is an item with that name.
     pub fn has(&self, name: &str) -> bool {
         self.items.contains_key(name)
     }
 
-    /// The items that a text names, and those that they name.
+    /// The items that a source uses, directly or through other items.
     pub fn used_by(&self, text: &str) -> String {
         let mut found = BTreeSet::new();
         let mut open = vec![text];
@@ -58,7 +58,7 @@ impl<'a> Library<'a> {
     }
 }
 
-/// A text with a suffix at the words that `own` names.
+/// A source with a suffix added to the words for which `own` returns true.
 pub fn renamed(text: &str, own: impl Fn(&str) -> bool, suffix: &str) -> String {
     let mut out = String::with_capacity(2 * text.len());
     let mut rest = text;
@@ -86,7 +86,7 @@ fn item_name(line: &str) -> Option<&str> {
     words(rest).next()
 }
 
-/// The identifiers of a text.
+/// The identifiers in a source.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !is_word(c)).filter(|word| !word.is_empty())
 }

@@ -1,14 +1,16 @@
-//! Kernels from text to what the hals take: WGSL through naga, then what naga has no words for.
+//! Kernels from source to the code that hals take: WGSL through naga, followed by passes for
+//! features that naga does not support.
 //!
-//! * [`source`](mod@source): programs as text, made of [`library`] functions and of the operation's own;
+//! * [`source`](mod@source): programs as source, made from [`library`] functions and the operation's
+//!   own;
 //! * [`vector`]: loads and stores of several elements;
 //! * [`compile`]: WGSL to SPIR-V, and the buffers that a kernel writes;
-//! * [`patch`]: numbers as IEEE 754 has them;
+//! * [`patch`]: IEEE 754 semantics of floating point;
 //! * [`narrow`]: buffers of bytes;
 //! * [`shared`]: shared memory in kernels of Vulkan's memory model;
-//! * [`halves`]: matrices of float16 and of bfloat16 in such kernels, and conversions by the device;
-//! * [`msl`], [`hlsl`]: the same for Metal and DirectX 12, as [`text`]; [`msl_kernel`]: users' kernels for Metal. They are
-//!   compiled for all targets, and tested.
+//! * [`halves`]: float16 and bfloat16 matrices in such kernels, and conversions by the device;
+//! * [`msl`], [`hlsl`]: the counterparts for Metal and DirectX 12, which produce [`text`]; [`msl_kernel`]: users' kernels
+//!   for Metal. They are compiled and tested on all targets.
 
 pub mod compile;
 pub mod halves;

@@ -1,9 +1,11 @@
-//! Kernels in the Metal Shading Language, by naga, with what it has no words for.
+//! Kernels in the Metal Shading Language. naga generates them, and this module adds what naga
+//! cannot express:
 //!
-//! * Fast math is off, for the whole text: no contraction, NaN, infinities and signs of zero as IEEE 754 has them. The
-//!   pragmas for that are of Metal 3.2 (macOS 15).
-//! * Buffers of bytes: naga's array of 16 bits becomes one of 8.
-//! * Shared memory is declared in the kernel: the hal gives a kernel's arguments no lengths where it takes text.
+//! * Fast math is disabled for the whole source: there is no contraction, and NaN, infinities and signs of zero follow
+//!   IEEE 754. The pragmas for this require Metal 3.2 (macOS 15).
+//! * Buffers of bytes: naga's arrays of 16-bit elements become arrays of 8-bit elements.
+//! * Shared memory is declared in the kernel, because the hal does not set the lengths of a kernel's arguments
+//!   if it gets source.
 
 use super::compile::{Parsed, UNCHECKED, Zeros, without_float64};
 use super::text::Text;
@@ -11,7 +13,7 @@ use naga::back::msl;
 use naga::{ArraySize, Module, Scalar, ScalarKind, Type, TypeInner};
 use std::fmt::Write as _;
 
-/// Behind naga's includes.
+/// Inserted after naga's includes.
 const EXACT: &str = "#if __METAL_VERSION__ < 320
 #error \"Metal 3.2 is needed, which macOS 15 and iOS 18 have\"
 #endif
@@ -19,14 +21,14 @@ const EXACT: &str = "#if __METAL_VERSION__ < 320
 #pragma METAL fp contract(off)
 ";
 
-/// Names of the arrays that become bytes, with their elements' types before and behind.
+/// Names of the arrays that become bytes, with the types of their elements before and after.
 const BYTES: [(&str, ScalarKind, &str, &str); 2] = [
     ("Bytes", ScalarKind::Uint, "ushort", "uchar"),
     ("SignedBytes", ScalarKind::Sint, "short", "char"),
 ];
 
-/// Writes the kernel of an entry point. Immediates are buffer 0, and the binding `i` of group 0 is buffer `i` + 1. The
-/// elements of buffers at the bindings `bytes` are bytes.
+/// Generates the kernel of an entry point. Immediates are buffer 0, and binding `i` of group 0 is buffer `i` + 1. The
+/// buffers at the bindings `bytes` have one-byte elements.
 pub fn write(parsed: &Parsed, entry: &str, zeros: Zeros, bytes: &[u32]) -> Result<Text, String> {
     let mut module = parsed.module.clone();
     if let Some(function) = lengths(&module) {
@@ -43,7 +45,7 @@ pub fn write(parsed: &Parsed, entry: &str, zeros: Zeros, bytes: &[u32]) -> Resul
     let resources = msl::EntryPointResources {
         resources: bindings.map(target).collect(),
         immediates_buffer: Some(0),
-        // Nothing reads it.
+        // The kernel does not read it.
         sizes_buffer: Some(30),
     };
     let options = msl::Options {
@@ -71,7 +73,7 @@ pub fn write(parsed: &Parsed, entry: &str, zeros: Zeros, bytes: &[u32]) -> Resul
     Ok(Text { source: finished(&text, &name)?, entry: name, group, written })
 }
 
-/// naga's text with what the module's documentation says.
+/// naga's source with the changes that the module's documentation lists.
 fn finished(text: &str, entry: &str) -> Result<String, String> {
     let mut text = once(text, "\nusing metal::uint;\n", &format!("\n{EXACT}using metal::uint;\n"))?;
     for (name, _, before, behind) in BYTES {
@@ -80,7 +82,8 @@ fn finished(text: &str, entry: &str) -> Result<String, String> {
             text = once(&text, &declared, &format!("typedef {behind} {name}[1];"))?;
         }
     }
-    // The functions of Metal's that the schema wants exactly; the others are exact, or its users' choice.
+    // Metal functions that the schema requires to be exact. The others are exact already, or are chosen
+    // by their users.
     let text = text.replace("metal::sqrt(", "metal::precise::sqrt(");
     let unknown = || format!("naga's text of {entry} looks otherwise than expected");
     let start = format!("kernel void {entry}(\n");
@@ -100,7 +103,7 @@ fn finished(text: &str, entry: &str) -> Result<String, String> {
     Ok(format!("{head}{start}  {}\n) {{\n{shared}{body}", kept.join("\n, ")))
 }
 
-/// A text with one part of it, which is there once, replaced.
+/// Replaces a part of the source that occurs exactly once.
 fn once(text: &str, part: &str, by: &str) -> Result<String, String> {
     match text.matches(part).count() {
         1 => Ok(text.replacen(part, by, 1)),
@@ -108,7 +111,7 @@ fn once(text: &str, part: &str, by: &str) -> Result<String, String> {
     }
 }
 
-/// Names the arrays at the bindings, so that they can be found in the text.
+/// Names the arrays at the bindings, so that they can be found in the source.
 fn name_bytes(module: &mut Module, bindings: &[u32]) -> Result<(), String> {
     for (_, variable) in module.global_variables.iter_mut() {
         let Some(binding) = variable.binding.filter(|b| bindings.contains(&b.binding)) else {
@@ -129,7 +132,7 @@ fn name_bytes(module: &mut Module, bindings: &[u32]) -> Result<(), String> {
     Ok(())
 }
 
-/// The first function that asks for the length of a buffer.
+/// The first function that queries the length of a buffer.
 fn lengths(module: &Module) -> Option<String> {
     let points = module.entry_points.iter().map(|point| &point.function);
     let mut functions = module.functions.iter().map(|(_, function)| function).chain(points);

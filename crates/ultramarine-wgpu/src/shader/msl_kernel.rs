@@ -1,23 +1,23 @@
-//! Users' kernels in the Metal Shading Language. The host numbers a kernel's buffers from 0 on; the hal binds them from 1 on, since
-//! buffer 0 is that of immediates, which kernels of the backend's own have.
+//! Users' kernels in the Metal Shading Language. The host numbers a kernel's buffers from 0. The hal binds them from 1 on,
+//! because buffer 0 is for immediates, which the backend's own kernels use.
 
 use std::ops::Range;
 
-/// A kernel's text, as the hal binds its buffers.
+/// A kernel's source, with buffers numbered as the hal binds them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Numbered {
-    /// The text.
+    /// The source.
     pub source: String,
-    /// Buffers: arguments of a launch.
+    /// Number of buffers, which are the arguments of a launch.
     pub buffers: usize,
-    /// A bit for each that the kernel may write.
+    /// A bit for each buffer that the kernel may write.
     pub written: u32,
 }
 
 const BUFFER: &str = "[[buffer(";
 
-/// The text with the buffers of an entry point numbered from 1 on. The error says what it lacks: the kernel, or buffers with
-/// numbers from 0 on.
+/// The source with an entry point's buffers numbered from 1 on. The error says what is missing: the kernel, or buffers
+/// numbered from 0.
 pub fn numbered(source: &str, entry: &str) -> Result<Numbered, String> {
     let parameters =
         parameters(source, entry).ok_or_else(|| format!("the source has no kernel {entry}"))?;
@@ -49,7 +49,7 @@ pub fn numbered(source: &str, entry: &str) -> Result<Numbered, String> {
     Ok(Numbered { source: text, buffers: found.len(), written })
 }
 
-/// The place of an entry point's parameters, between their parentheses. An instance of a template is named by `host_name`.
+/// The position of an entry point's parameters between their parentheses. A template instance is named by `host_name`.
 fn parameters(source: &str, entry: &str) -> Option<Range<usize>> {
     let named = format!("host_name(\"{entry}\")");
     let function = match source.find(&named) {
@@ -74,7 +74,7 @@ fn parameters(source: &str, entry: &str) -> Option<Range<usize>> {
     None
 }
 
-/// Parameters, each with the comma before it.
+/// Splits parameters; each part includes the comma before it.
 fn split(parameters: &str) -> Vec<&str> {
     let (mut depth, mut start, mut all) = (0_i32, 0, Vec::new());
     for (at, c) in parameters.char_indices() {
@@ -109,7 +109,7 @@ mod tests {
             .replace("*y [[buffer(2)]]", "*y [[buffer(3)]]")
             .replace("ndim [[buffer(1)]]", "ndim [[buffer(2)]]")
             .replace("*x [[buffer(0)]]", "*x [[buffer(1)]]");
-        // The body stays as it is.
+        // The body is unchanged.
         assert_eq!(made.source, expected);
     }
 

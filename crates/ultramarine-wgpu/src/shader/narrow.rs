@@ -1,5 +1,5 @@
-//! Buffers of bytes. naga knows no integers of 8 bits, so programs declare such buffers with elements of 16; here the
-//! buffers' types become arrays of bytes, with conversions at loads and stores. In registers the 16 bits stay.
+//! Buffers of bytes. naga has no 8-bit integers, so programs declare such buffers with 16-bit elements. This pass
+//! changes the buffers' types to arrays of bytes, and adds conversions at loads and stores. Registers keep 16 bits.
 
 use super::spirv::{self, HEADER, instructions, op, opcode, operand, push};
 use std::collections::HashMap;
@@ -14,14 +14,14 @@ const OFFSET: u32 = 35;
 /// Storage class of the buffers.
 const STORAGE_BUFFER: u32 = 12;
 
-/// The types of one signedness of bytes.
+/// The types for bytes of one signedness.
 #[derive(Clone, Copy)]
 struct Bytes {
     element: u32,
     element_pointer: u32,
 }
 
-/// A buffer that is narrowed.
+/// A buffer that is narrowed to bytes.
 #[derive(Clone, Copy)]
 struct Narrowed {
     /// Type of the elements in registers, and its signedness.
@@ -59,7 +59,8 @@ impl Types {
         types
     }
 
-    /// The element type and its signedness of a buffer: a pointer to a struct of a runtime array of 16-bit integers.
+    /// The element type of a buffer, and its signedness, if the buffer is a pointer to a struct with a runtime array
+    /// of 16-bit integers.
     fn element(&self, variable: u32) -> Option<(u32, u32)> {
         let block = self.pointers.get(self.variables.get(&variable)?)?;
         let element = self.arrays.get(self.structs.get(block)?)?;
@@ -70,7 +71,7 @@ impl Types {
     }
 }
 
-/// The module with the buffers at these bindings made of bytes.
+/// The module in which the buffers at these bindings consist of bytes.
 pub fn narrow(module: &[u32], bindings: &[u32]) -> Result<Vec<u32>, String> {
     if bindings.is_empty() {
         return Ok(module.to_vec());
@@ -138,7 +139,8 @@ pub fn narrow(module: &[u32], bindings: &[u32]) -> Result<Vec<u32>, String> {
                 words[0] = narrowed[&second].pointer;
                 push(&mut out, op::VARIABLE, &words);
             }
-            // naga makes one chain from the variable to its array, and another from there to the element; or one for both.
+            // naga generates one access chain from the variable to its array and another from there to the element, or a
+            // single chain for both.
             op::ACCESS_CHAIN if narrowed.contains_key(&third) => {
                 let buffer = narrowed[&third];
                 let mut words = instruction[1..].to_vec();
@@ -194,7 +196,7 @@ mod tests {
             b[g.x] = i16(i32(b[g.x]) + 1);
         }";
 
-    /// Number of instructions with an opcode and an operand.
+    /// Number of instructions with a given opcode and operand.
     fn count(module: &[u32], code: u32, at: usize, value: u32) -> usize {
         let list = instructions(module).unwrap();
         list.iter().filter(|i| opcode(i) == code && operand(i, at) == value).count()
@@ -208,7 +210,7 @@ mod tests {
         assert_eq!(count(&narrowed, op::DECORATE, 1, ARRAY_STRIDE), {
             count(&module, op::DECORATE, 1, ARRAY_STRIDE) + 2
         });
-        // A load of each and a store of one are converted; `c` keeps its 16 bits.
+        // For each buffer, a load and a store are converted; `c` keeps its 16 bits.
         let conversions =
             |m: &[u32], code| instructions(m).unwrap().iter().filter(|i| opcode(i) == code).count();
         let more = |code| conversions(&narrowed, code) - conversions(&module, code);

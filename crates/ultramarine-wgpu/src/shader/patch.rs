@@ -1,4 +1,5 @@
-//! Floating point as IEEE 754 has it: no contraction, infinities, NaNs and signs of zero preserved.
+//! Floating point with IEEE 754 semantics: no contraction; infinities, NaNs and signs of zero are
+//! preserved.
 
 use super::spirv::{self, HEADER, instructions, op, opcode, operand, push};
 
@@ -10,8 +11,8 @@ const SPECIALS: (u32, u32) = (4461, 4466);
 const TO_NEAREST: (u32, u32) = (4462, 4467);
 const SUBNORMALS: (u32, u32) = (4459, 4464);
 
-/// The rounding modes and special values that SPIR-V may ask the driver for, for types of 16, 32
-/// and 64 bits.
+/// The rounding modes and special-value modes that SPIR-V may request from the driver, for 16-, 32-
+/// and 64-bit types.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FloatControls {
     /// SignedZeroInfNanPreserve.
@@ -22,17 +23,17 @@ pub struct FloatControls {
     pub subnormals: [bool; 3],
 }
 
-/// Arithmetic on floats, whose results the decoration is for.
+/// Returns true for float arithmetic, to whose results the decoration is added.
 fn is_float_arithmetic(opcode: u32) -> bool {
     // FNegate, FAdd, FSub, FMul, FDiv, FRem, FMod, VectorTimesScalar to Dot.
     matches!(opcode, 127 | 129 | 131 | 133 | 136 | 140..=148)
 }
 
-/// The module with NoContraction on every result of floating arithmetic, the modes that the device offers for the widths
-/// in use, and `!=` that is true for NaN, which naga writes as an ordered comparison.
+/// The module with three changes: NoContraction on every result of float arithmetic; the modes that the device supports,
+/// for the widths in use; and a `!=` that is true for NaN, because naga writes it as an ordered comparison.
 pub fn patch(module: &[u32], offered: &FloatControls) -> Result<Vec<u32>, String> {
     let list = instructions(module)?;
-    // Types with an encoding of their own, as bfloat16, have no modes.
+    // Types with an encoding of their own, such as bfloat16, have no modes.
     let plain = |i: &&&[u32]| opcode(i) == op::TYPE_FLOAT && i.len() == 3;
     let widths = list.iter().filter(plain).map(|i| operand(i, 1));
     let widths: Vec<u32> = widths.collect();
@@ -67,7 +68,7 @@ pub fn patch(module: &[u32], offered: &FloatControls) -> Result<Vec<u32>, String
             in_capabilities = false;
             out.append(&mut capabilities);
         }
-        // The modes come behind the entry points, where modes of naga's own may follow.
+        // The modes come after the entry points. naga's own modes may follow.
         if code == op::ENTRY_POINT {
             out.extend_from_slice(instruction);
             if std::mem::take(&mut before_modes) {
@@ -120,7 +121,7 @@ mod tests {
             list.iter().filter(is).count()
         };
         assert_eq!((decorated(&module), decorated(&patched)), (0, 2));
-        // Of the one width in use, two modes are offered.
+        // For the only width in use, two modes are supported.
         let modes = |m: &[u32]| count(m, op::EXECUTION_MODE);
         assert_eq!(modes(&patched), modes(&module) + 2);
         assert_eq!(count(&patched, op::CAPABILITY), count(&module, op::CAPABILITY) + 2);

@@ -1,17 +1,18 @@
-//! Vulkan's memory model, which naga asks for in kernels with cooperative matrices: there, barriers order only accesses that
-//! are marked as not private, which naga's are not.
+//! Vulkan's memory model, which naga requests for kernels with cooperative matrices. In this model, barriers only order
+//! accesses that are marked as non-private, and naga does not mark them.
 
 use super::spirv::{HEADER, instructions, op, opcode, operand, push};
 use std::collections::{HashMap, HashSet};
 
 /// The capability VulkanMemoryModel.
 const CAPABILITY: u32 = 5345;
-/// NonPrivatePointer among the operands of an access.
+/// NonPrivatePointer, a memory operand of an access.
 const NOT_PRIVATE: u32 = 0x20;
-/// The storage class Workgroup. Of buffers kernels read nothing that others of their invocations write.
+/// The storage class Workgroup. Buffers are not included, because kernels do not read buffer elements
+/// that other invocations of the same launch write.
 const WORKGROUP: u32 = 4;
 
-/// The module with all accesses to a workgroup's memory marked, if it is of that model.
+/// The module with all accesses to workgroup memory marked, if it uses this memory model.
 pub fn marked(module: &[u32]) -> Result<Vec<u32>, String> {
     let list = instructions(module)?;
     let model = |i: &&[u32]| opcode(i) == op::CAPABILITY && operand(i, 0) == CAPABILITY;
@@ -29,7 +30,7 @@ pub fn marked(module: &[u32]) -> Result<Vec<u32>, String> {
             op::VARIABLE | op::ACCESS_CHAIN if pointers.get(&operands[0]) == Some(&WORKGROUP) => {
                 room.insert(operands[1]);
             }
-            // Operands of the access come last, and naga writes none.
+            // Memory operands come last, and naga writes none.
             op::LOAD | op::COOPERATIVE_LOAD if room.contains(&operands[2]) => {
                 operands.push(NOT_PRIVATE);
             }
@@ -60,7 +61,7 @@ mod tests {
         };
         let plain = compile(&text("", "")).unwrap();
         assert_eq!(marked(&plain).unwrap(), plain);
-        // naga asks for the model where a type is declared.
+        // naga requests the memory model if a matrix type is declared.
         let more = "var c: Sums = coopLoadT<Sums>(&room[0], 16u); coopStoreT(c, &a[0], 16u);";
         let enable = "enable wgpu_cooperative_matrix;\nalias Sums = coop_mat16x16<f32, C>;";
         let module = compile(&text(enable, more)).unwrap();
@@ -71,7 +72,7 @@ mod tests {
             of.map(|i| operand(i, at)).collect::<Vec<_>>()
         };
         assert_eq!(accesses(op::COOPERATIVE_LOAD, 5), [NOT_PRIVATE]);
-        // The first, and one of each two others, are of buffers.
+        // The first access, and one of every two others, is to a buffer.
         assert_eq!(accesses(op::COOPERATIVE_STORE, 4), [0]);
         assert_eq!(accesses(op::STORE, 2).iter().filter(|o| **o == NOT_PRIVATE).count(), 1);
         assert_eq!(accesses(op::LOAD, 3).iter().filter(|o| **o == NOT_PRIVATE).count(), 1);

@@ -1,4 +1,4 @@
-//! Programs as text: declarations of tensors, library functions, and a body that runs once for each invocation.
+//! Programs as source: declarations of tensors, library functions, and a body that runs once per invocation.
 
 use super::library::Library;
 use crate::dtype::{Dtype, Wgsl};
@@ -7,27 +7,28 @@ use std::fmt::Write as _;
 /// Invocations of a workgroup.
 pub const GROUP: u32 = 64;
 
-/// Words of a command that its kernel has at once, with its immediates; those behind them are in memory, where loads wait for
-/// each other. With two further words they fill the 128 bytes that every device of Vulkan has for immediates. HLSL would lay an array out in steps of 16 bytes, so there they are all in memory.
+/// Number of a command's words that its kernel gets as immediates. The words after these are in memory, where loads wait for each
+/// other. With two further words, they fill the 128 bytes that every Vulkan device provides for immediates. HLSL would align an
+/// array's elements to 16 bytes, so there all words are in memory.
 pub const INLINE: usize = if cfg!(windows) { 0 } else { 30 };
-/// Words of a kernel's immediates: where the command's words begin in memory, a zero that no compiler knows, and the first of
-/// the command's words.
+/// Number of words of a kernel's immediates: the location of the command's words in memory, a zero whose value compilers
+/// cannot know, and the first of the command's words.
 pub const IMMEDIATES: usize = 2 + INLINE;
 
 /// Functions that all programs may use.
 const NUMBERS: &str = include_str!("../../kernels/numbers.wgsl");
 const WALK: &str = include_str!("../../kernels/walk.wgsl");
 
-/// The representation of elements of a byte in buffers. WGSL has no integers of 8 bits.
+/// The representation of one-byte elements in buffers. WGSL has no 8-bit integers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bytes {
-    /// The text says 16 bits, and what is made of it 8.
+    /// The source declares 16 bits, and a pass changes them to 8.
     Narrowed,
-    /// The text has words of 32 bits, of which a store changes a part at once.
+    /// The source uses 32-bit words, of which a store atomically changes a part.
     Words,
 }
 
-/// How this build's hal has them: HLSL knows no bytes either.
+/// The representation for this build's hal: HLSL does not support bytes either.
 pub const BYTES: Bytes = if cfg!(windows) { Bytes::Words } else { Bytes::Narrowed };
 
 /// A tensor of a [`Program`]: a binding, with functions that load and store its elements.
@@ -40,36 +41,36 @@ pub struct Tensor {
 }
 
 /// A program under construction: its tensors, the functions that it uses, and its body. [`Source`]
-/// is made of it.
+/// is made from it.
 #[derive(Clone)]
 pub struct Program<'a> {
     tensors: Vec<Tensor>,
     arrays: Vec<(&'static str, &'static str)>,
-    /// The array of which workgroups see what others wrote, behind barriers.
+    /// The array in which, after barriers, workgroups see what other workgroups wrote.
     coherent: &'static str,
     library: Library<'a>,
-    /// Features of the language besides the usual one, each behind a comma.
+    /// Additional features of the language, each preceded by a comma.
     enabled: &'static str,
     items: String,
     prologue: String,
     body: String,
-    /// Invocations of a workgroup that computes together.
+    /// Invocations of a workgroup, if these compute together.
     together: Option<u32>,
 }
 
-/// A program's text, and what its compilation needs to know besides. Kernels are cached by it.
+/// A program's source, and other information that its compilation needs. Kernels are cached by it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Source {
     /// WGSL.
     pub text: String,
-    /// Bindings whose elements are bytes.
+    /// Bindings with one-byte elements.
     pub bytes: Vec<u32>,
     /// Number of tensors.
     pub tensors: usize,
 }
 
 impl<'a> Program<'a> {
-    /// A program with these tensors, in the order of bindings.
+    /// A program with these tensors, in the order of the bindings.
     pub fn new(tensors: &[Tensor]) -> Self {
         let mut library = Library::default();
         library.add(NUMBERS);
@@ -80,24 +81,26 @@ impl<'a> Program<'a> {
         Self { tensors, arrays, coherent, library, enabled, items, prologue, body, together: None }
     }
 
-    /// Adds tensors behind those that are there.
+    /// Adds tensors after the existing ones.
     pub fn tensors(mut self, tensors: &[Tensor]) -> Self {
         self.tensors.extend_from_slice(tensors);
         self
     }
 
-    /// Adds a buffer of a WGSL type behind the tensors, for values that stay within the operation.
+    /// Adds a buffer of a WGSL type after the tensors, for values that are internal to the
+    /// operation.
     pub fn array(mut self, name: &'static str, element: &'static str) -> Self {
         self.arrays.push((name, element));
         self
     }
 
-    /// Likewise one of which workgroups see what others wrote, behind barriers of storage.
+    /// Likewise, a buffer in which, after storage barriers, workgroups see what other workgroups
+    /// wrote.
     pub fn coherent_array(self, name: &'static str, element: &'static str) -> Self {
         Self { coherent: name, ..self.array(name, element) }
     }
 
-    /// Enables features of the language, each of which stands behind a comma.
+    /// Enables features of the language, each preceded by a comma.
     pub fn enable(mut self, features: &'static str) -> Self {
         self.enabled = features;
         self
@@ -109,44 +112,45 @@ impl<'a> Program<'a> {
         self
     }
 
-    /// Likewise, those of a library.
+    /// Likewise, adds the functions of a library.
     pub fn with_library(mut self, library: Library<'a>) -> Self {
         self.library.join(library);
         self
     }
 
-    /// Adds declarations: aliases, constants and functions of the program's own.
+    /// Adds declarations: the program's own aliases, constants and functions.
     pub fn item(mut self, text: &str) -> Self {
         self.items.push_str(text);
         self.items.push('\n');
         self
     }
 
-    /// Sets what an invocation does. `i` is its number, below word 0 of the command.
+    /// Sets the code that an invocation runs. `i` is the invocation's index, which is below word 0
+    /// of the command.
     pub fn body(mut self, text: &str) -> Self {
         self.body = text.to_owned();
         self
     }
 
-    /// Sets what the invocations of a workgroup do together. `g` is its number, below word 0 of the command, `local` the
-    /// invocation's in it.
+    /// Sets the code that the invocations of a workgroup run together. `g` is the workgroup's index, which is below word
+    /// 0 of the command; `local` is the invocation's index in the workgroup.
     pub fn group_body(mut self, invocations: u32, text: &str) -> Self {
         self.together = Some(invocations);
         self.body(text)
     }
 
-    /// Sets what an invocation does once, before the body.
+    /// Sets the code that an invocation runs once, before the body.
     pub fn prologue(mut self, text: &str) -> Self {
         self.prologue = text.to_owned();
         self
     }
 
-    /// The whole text.
+    /// The complete source.
     pub fn build(self) -> Source {
         self.build_with(BYTES)
     }
 
-    /// The whole text, with such bytes.
+    /// The complete source, with the given representation of bytes.
     pub fn build_with(self, how: Bytes) -> Source {
         let mut own = self.items;
         let mut bytes = Vec::new();
@@ -214,7 +218,7 @@ impl<'a> Program<'a> {
     }
 }
 
-/// The immediates and the function `word` of a word's number.
+/// Declares the immediates, and the function `word` of a word's index.
 fn words() -> String {
     let (member, first) = match INLINE {
         0 => Default::default(),
@@ -229,7 +233,8 @@ fn words() -> String {
     )
 }
 
-/// A tensor of bytes in words. Invocations write different bytes of one at the same time.
+/// A tensor of bytes in words. Invocations may write different bytes of the same word at the same
+/// time.
 fn bytes_in_words(binding: u32, name: &str, dtype: Dtype) -> String {
     let register = dtype.register();
     let loaded =
@@ -244,12 +249,12 @@ fn bytes_in_words(binding: u32, name: &str, dtype: Dtype) -> String {
     )
 }
 
-/// Workgroups for so many invocations, where each dimension has so many at most.
+/// The workgroups for a number of invocations; `most` is the maximum along each dimension.
 pub fn groups_for(invocations: u64, most: [u32; 3]) -> [u32; 3] {
     grid_of(invocations.div_ceil(u64::from(GROUP)), most)
 }
 
-/// A grid of at least so many workgroups.
+/// A grid with at least the given number of workgroups.
 pub fn grid_of(groups: u64, most: [u32; 3]) -> [u32; 3] {
     let groups = groups.max(1);
     let rows = groups.div_ceil(u64::from(most[0].max(1)));

@@ -1,20 +1,20 @@
-//! Kernels in languages that drivers take as text.
+//! Kernels in languages that drivers take as source.
 
-/// A kernel's text in MSL or HLSL, with what a launch needs to know of it.
+/// A kernel in MSL or HLSL, with the information that a launch needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Text {
-    /// The text.
+    /// The source.
     pub source: String,
-    /// Name of the entry point in it.
+    /// Name of the entry point in the source.
     pub entry: String,
     /// Invocations of a workgroup.
     pub group: [u32; 3],
-    /// A bit for each binding that it may write.
+    /// A bit for each binding that the kernel may write.
     pub written: u32,
 }
 
 impl Text {
-    /// All of it, to be kept.
+    /// The whole kernel as bytes, to be stored.
     pub fn to_bytes(&self) -> Vec<u8> {
         let [x, y, z] = self.group;
         let head = [x, y, z, self.written, self.entry.len() as u32];

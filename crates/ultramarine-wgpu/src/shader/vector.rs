@@ -1,14 +1,14 @@
-//! Loads and stores of 4 elements at once, from and to buffers that are declared as arrays of such vectors.
+//! Loads and stores of several elements at once, for buffers that are declared as arrays of vectors.
 
 use crate::dtype::Dtype;
 
 /// Elements of a vector.
 pub const FOUR: i64 = 4;
 
-/// Bytes of a vector of elements of 2 bytes or less, at most.
+/// Maximum size in bytes of a vector whose elements have 1 or 2 bytes.
 pub const PACKED: usize = 16;
 
-/// The WGSL type of so many elements in a buffer: 4, or more of 2 bytes or less.
+/// The WGSL type of `width` elements in a buffer: 4, or more if elements have 1 or 2 bytes.
 pub fn vector_of(dtype: Dtype, width: usize) -> &'static str {
     match (dtype, width * dtype.bytes() as usize) {
         (Dtype::Uint32, _) => "vec4<u32>",
@@ -42,7 +42,7 @@ pub fn elements(dtype: Dtype, w: &str, width: usize) -> Vec<String> {
     }
     let bits = 8 * dtype.bytes();
     let part = |word: &str, shift: u64| match dtype {
-        // Signs go along where the highest bits are shifted.
+        // The highest bits are shifted down arithmetically, which extends the sign.
         Dtype::Int8 | Dtype::Int16 => {
             format!("(bitcast<i32>({word} << {}u) >> {}u)", 32 - bits - shift, 32 - bits)
         }
@@ -86,8 +86,8 @@ pub fn vector(dtype: Dtype, values: &[String]) -> String {
     if words.len() == 1 { words.concat() } else { format!("{kind}({})", words.join(", ")) }
 }
 
-/// The function `pick_NAME(at, step, room)`: 4 elements from a place on, as `Q`, whose parts are `x` to `w`. Those behind
-/// `room` are zeros, or of a buffer of vectors anything.
+/// The function `pick_NAME(at, step, room)`: 4 elements from an offset on, as `Q`, whose fields are `x` to `w`. Elements
+/// from `room` on are zeros, or arbitrary if the buffer consists of vectors.
 pub fn pick(name: &str, dtype: Dtype, vectors: bool) -> String {
     let head = format!("fn pick_{name}(at: u32, step: u32, room: u32) -> Q {{\n");
     head + &match vectors {

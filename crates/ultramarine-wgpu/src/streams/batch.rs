@@ -1,4 +1,4 @@
-//! Commands as they are before they are encoded: with all that they use.
+//! Commands before they are encoded, with all the resources that they use.
 
 use super::timestamps::Stamp;
 use crate::memory::{Block, Buffer};
@@ -12,48 +12,48 @@ use std::sync::Arc;
 pub struct Binding {
     /// The buffer; `None` for the batch's words.
     pub place: Option<Arc<Block>>,
-    /// Where in it the binding begins.
+    /// The binding's offset in the buffer.
     pub offset: u64,
-    /// Its bytes; `None` for all up to the buffer's end.
+    /// Its size in bytes; `None` for everything up to the buffer's end.
     pub bytes: Option<NonZero<u64>>,
 }
 
-/// One thing that the device does. Commands append them to a [`Batch`].
+/// A single action of the device. Commands append actions to a [`Batch`].
 pub enum Action {
     /// Runs a kernel.
     Dispatch {
         /// The kernel.
         kernel: Arc<Kernel>,
-        /// Its bindings, behind that of the words.
+        /// Its bindings, which come after that of the words.
         bindings: Vec<Binding>,
-        /// Its words in the batch's, which are binding 0 where there are some.
+        /// The range of its words among the batch's. If it is not `None`, they are binding 0.
         words: Option<Range<usize>>,
         /// Workgroups.
         groups: [u32; 3],
     },
     /// Copies bytes between buffers.
     Copy {
-        /// The source, and where in it.
+        /// The source, and the offset in it.
         from: (Arc<Block>, u64),
-        /// The target, and where in it.
+        /// The target, and the offset in it.
         to: (Arc<Block>, u64),
-        /// How many.
+        /// Number of bytes.
         bytes: u64,
     },
-    /// Notes the time.
+    /// Records the time.
     Timestamp(Arc<Stamp>),
 }
 
-/// Actions that are recorded together, in their order, with the memory that they need.
+/// Actions that are recorded together, in order, with the memory that they need.
 #[derive(Default)]
 pub struct Batch {
-    /// In order.
+    /// The actions in order.
     pub actions: Vec<Action>,
-    /// The words of all its kernels.
+    /// The words of all kernels in the batch.
     pub words: Vec<u32>,
     /// Names of the commands, for messages.
     pub names: Vec<Arc<str>>,
-    /// Temporaries, which go back when the commands are done.
+    /// Temporaries, which are freed when the commands have completed.
     pub temporaries: Vec<Buffer>,
 }
 
@@ -68,7 +68,7 @@ impl Batch {
         self.actions.push(Action::Timestamp(stamp));
     }
 
-    /// Appends a dispatch of an operation's kernel, with words of its own: the first, and more.
+    /// Appends a dispatch of an operation's kernel with its own words: the first, and the rest.
     pub fn dispatch(
         &mut self,
         kernel: &Arc<Kernel>,
@@ -86,7 +86,8 @@ impl Batch {
         self.actions.push(Action::Dispatch { kernel: kernel.clone(), bindings, words, groups });
     }
 
-    /// Returns true if a kernel reads words in memory: more than its immediates hold, or a binding of them.
+    /// Returns true if a kernel reads words from memory: it has more words than fit in its immediates, or a
+    /// binding for them.
     pub fn words_in_memory(&self) -> bool {
         self.actions.iter().any(|action| match action {
             Action::Dispatch { bindings, words, .. } => {
@@ -97,13 +98,13 @@ impl Batch {
         })
     }
 
-    /// Undoes all that came after a mark of [`Batch::mark`].
+    /// Undoes everything that was added after a mark from [`Batch::mark`].
     pub fn truncate(&mut self, (actions, words): (usize, usize)) {
         self.actions.truncate(actions);
         self.words.truncate(words);
     }
 
-    /// The numbers of actions and of words in it.
+    /// The numbers of actions and of words so far, as a mark for [`Batch::truncate`].
     pub fn mark(&self) -> (usize, usize) {
         (self.actions.len(), self.words.len())
     }

@@ -1,4 +1,4 @@
-//! Timeline events: the values that were recorded, each with the submission after which the event has it.
+//! Timeline events: the recorded values, each with the submission after which the event has this value.
 
 use crate::context::lock;
 use std::sync::{Arc, Mutex};
@@ -15,7 +15,7 @@ struct Mark {
 struct Marks {
     /// Largest value that is known to be reached.
     reached: u64,
-    /// Recorded values whose submissions may not be done.
+    /// Recorded values whose submissions may not have completed.
     open: Vec<Mark>,
 }
 
@@ -24,12 +24,12 @@ struct Marks {
 pub struct Event(Arc<Mutex<Marks>>);
 
 impl Event {
-    /// The event takes a value once a submission is done.
+    /// Sets the event to a value once a submission has completed.
     pub(super) fn mark(&self, value: u64, submission: u64) {
         lock(&self.0).open.push(Mark { value, submission });
     }
 
-    /// The value when so many submissions are done.
+    /// The value when the first `completed` submissions have completed.
     pub fn value(&self, completed: u64) -> u64 {
         let mut marks = lock(&self.0);
         let done = marks.open.iter().filter(|mark| mark.submission <= completed);
@@ -39,8 +39,8 @@ impl Event {
         reached
     }
 
-    /// The submission after which the event has at least that value: 0 if it has it already. `None` while no such value
-    /// is recorded.
+    /// The submission after which the event has at least the given value; 0 if it already has it. `None` while no such
+    /// value is recorded.
     pub(super) fn submission(&self, value: u64) -> Option<u64> {
         let marks = lock(&self.0);
         if marks.reached >= value {

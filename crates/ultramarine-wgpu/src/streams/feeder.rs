@@ -1,7 +1,7 @@
-//! The thread that submits commands which were left for later while the queue had enough to do.
+//! A thread that submits commands which were held back while the queue had enough to do.
 //!
-//! A submission costs more than many commands, so commands are collected while the queue is busy. If nothing more comes,
-//! nobody else would submit them. The thread sleeps unless that has happened.
+//! A submission costs more than many commands, so commands are collected while the queue is busy. If no more commands
+//! come, nothing else would submit the collected ones. The thread sleeps unless there are such commands.
 
 use super::Scheduler;
 use super::scheduler::Next;
@@ -10,14 +10,14 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Weak};
 use std::thread::{self, JoinHandle};
 
-/// The thread, from its first use on.
+/// The thread, started at first use.
 pub(super) struct Feeder {
     wake: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Feeder {
-    /// Starts the thread; `None` if the system has no more.
+    /// Starts the thread; `None` if the system cannot start one.
     pub fn start(scheduler: &Arc<Scheduler>) -> Option<Self> {
         let (wake, woken) = mpsc::channel();
         let scheduler = Arc::downgrade(scheduler);
@@ -26,10 +26,10 @@ impl Feeder {
         Some(Self { wake: Some(wake), thread: Some(thread) })
     }
 
-    /// Has the thread look after commands that were left.
+    /// Makes the thread submit the commands that were held back.
     pub fn wake(&self) {
         if let Some(wake) = &self.wake {
-            // It ends only with this value.
+            // The thread ends only when this value is dropped.
             _ = wake.send(());
         }
     }
@@ -41,7 +41,7 @@ fn feed(weak: &Weak<Scheduler>, woken: &Receiver<()>) {
             let Some(scheduler) = weak.upgrade() else { return };
             let Some(next) = scheduler.feed() else { break };
             let context = scheduler.context.clone();
-            // Its owner may drop it meanwhile.
+            // The scheduler's owner may drop it meanwhile.
             drop(scheduler);
             match next {
                 Next::Wait(submission) => _ = context.wait(submission, || names_of(weak)),
@@ -54,7 +54,7 @@ fn feed(weak: &Weak<Scheduler>, woken: &Receiver<()>) {
     }
 }
 
-/// The names of what runs, for the message if the device is lost.
+/// The names of running commands, for the error if the device is lost.
 fn names_of(scheduler: &Weak<Scheduler>) -> String {
     scheduler.upgrade().map_or_else(String::new, |scheduler| scheduler.names())
 }
@@ -64,7 +64,7 @@ impl Drop for Feeder {
         self.wake = None;
         let thread = self.thread.take().filter(|t| t.thread().id() != thread::current().id());
         if let Some(thread) = thread {
-            // A panic of it was reported by the hook.
+            // If the thread panicked, the panic hook has reported it.
             _ = thread.join();
         }
     }

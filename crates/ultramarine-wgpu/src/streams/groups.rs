@@ -1,5 +1,5 @@
-//! Bind groups, kept for the next command that has the same buffers: drivers take longer to make one than to record all
-//! else of a command, and a program's arrays come back to the same memory.
+//! Bind groups, kept for later commands with the same buffers. Drivers take longer to make a group than to record
+//! everything else of a command, and a program's arrays often reuse the same memory.
 
 use crate::context::{Context, of_hal};
 use crate::hal;
@@ -9,12 +9,12 @@ use std::num::NonZero;
 use ultramarine_abi::helper::Result;
 use wgpu_hal::{BindGroupDescriptor, BindGroupEntry, BufferBinding, Device as _};
 
-/// Groups that are kept.
+/// Maximum number of groups that are kept.
 const MOST: usize = 4096;
-/// Buffers that may be destroyed until the groups that mention them are.
+/// Number of destroyed buffers after which the groups that mention them are destroyed.
 const DESTROYED: u64 = 256;
 
-/// A buffer as a kernel has it.
+/// A part of a buffer, as bound to a kernel.
 pub(super) struct Part<'a> {
     pub block: &'a Block,
     pub offset: u64,
@@ -25,16 +25,16 @@ pub(super) struct Part<'a> {
 /// The groups of a device.
 #[derive(Default)]
 pub(super) struct Groups {
-    /// By the number, offset and bytes of each buffer.
+    /// Indices of groups, by the id, offset and size of each buffer.
     places: HashMap<Box<[u64]>, usize>,
     groups: Vec<hal::BindGroup>,
     key: Vec<u64>,
-    /// Destroyed buffers when the groups were last given up.
+    /// Number of destroyed buffers when the groups were last discarded.
     destroyed: u64,
 }
 
 impl Groups {
-    /// The place of the group with these buffers.
+    /// The index of the group with these buffers.
     pub fn get(&mut self, context: &Context, parts: &[Part<'_>]) -> Result<usize> {
         self.key.clear();
         for Part { block, offset, bytes } in parts {
@@ -50,12 +50,13 @@ impl Groups {
         Ok(place)
     }
 
-    /// The group at a place.
+    /// The group at an index.
     pub fn at(&self, place: usize) -> Option<&hal::BindGroup> {
         self.groups.get(place)
     }
 
-    /// Takes out all groups if there are too many, or too many whose buffers are gone. They may be in use.
+    /// If there are too many groups, or too many whose buffers were destroyed, takes out all groups. They
+    /// may be in use.
     pub fn overflow(&mut self, context: &Context) -> Vec<hal::BindGroup> {
         let destroyed = context.destroyed();
         if self.groups.len() < MOST && destroyed - self.destroyed < DESTROYED {
@@ -90,7 +91,8 @@ fn make(context: &Context, parts: &[Part<'_>]) -> Result<hal::BindGroup> {
         acceleration_structures: &[],
         external_textures: &[],
     };
-    // SAFETY: the buffers are the device's, as many as the layout has. Commands that use the group hold them.
+    // SAFETY: the buffers belong to the device, and there are as many as the layout requires. Commands that
+    // use the group hold them.
     let group = unsafe { context.device.create_bind_group(&descriptor) };
     group.map_err(|why| of_hal("the tensors of a kernel", why))
 }

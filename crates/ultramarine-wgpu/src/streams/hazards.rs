@@ -1,7 +1,7 @@
-//! Memory that commands have read and written since the last barrier, so that there is one only where a command would
-//! meet what another has not finished.
+//! Memory that commands have read and written since the last barrier. A barrier is recorded only if a command uses
+//! memory that an earlier command has not finished with.
 
-/// A part of a buffer as a command uses it.
+/// A part of a buffer that a command accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Access {
     pub block: u64,
@@ -25,11 +25,11 @@ pub(super) struct Hazards {
     since: Vec<Access>,
 }
 
-/// Accesses that are remembered; with more of them a barrier is cheaper than the search.
+/// Maximum number of accesses that are remembered. Beyond it, a barrier is cheaper than the search.
 const MOST: usize = 64;
 
 impl Hazards {
-    /// Adds a command's accesses. Returns true if it needs a barrier in front of it.
+    /// Adds a command's accesses. Returns true if the command needs a barrier before it.
     pub fn add(&mut self, accesses: &[Access]) -> bool {
         let conflict = |new: &Access| self.since.iter().any(|old| old.conflicts(new));
         let barrier = self.since.len() + accesses.len() > MOST && !self.since.is_empty()
@@ -38,7 +38,7 @@ impl Hazards {
             self.since.clear();
         }
         for access in accesses {
-            // Of what many commands read, one access is enough.
+            // If several commands read the same memory, one access is enough.
             if !self.since.contains(access) {
                 self.since.push(*access);
             }
@@ -65,7 +65,7 @@ mod tests {
         assert!(hazards.add(&[access(2, 0, 8, true)]), "a write behind a write");
         let many: Vec<_> = (0..MOST as u64 + 9).map(|block| access(block, 0, 1, false)).collect();
         assert!(hazards.add(&many));
-        // Memory that many commands read counts once.
+        // Memory that many commands read is stored once.
         let mut hazards = Hazards::default();
         let reads = [access(5, 0, 8, false); 3];
         for block in 10..70 {

@@ -1,4 +1,4 @@
-//! The lists of streams that wait for values of events that nobody has recorded.
+//! The work lists of streams that wait for event values which have not been recorded yet.
 
 use super::{Batch, Event};
 use std::collections::{HashMap, VecDeque};
@@ -14,15 +14,15 @@ pub(super) enum Item {
 /// A stream.
 #[derive(Default)]
 pub(super) struct Lane {
-    /// Behind a wait that is not met; empty for a stream that runs.
+    /// Work after a wait that is not met; empty for a stream that runs.
     pub pending: VecDeque<Item>,
-    /// The last submission that its later work comes behind.
+    /// The last submission that later work of the stream has to come after.
     pub last: u64,
-    /// Why something of it was not submitted, until somebody is told.
+    /// The reason why some of its work was not submitted, until it has been reported.
     pub failed: Option<Failure>,
 }
 
-/// All streams, by number.
+/// All streams, by their numbers.
 #[derive(Default)]
 pub(super) struct Lanes {
     lanes: HashMap<u64, Lane>,
@@ -40,7 +40,7 @@ impl Lanes {
         self.lanes.remove(&lane);
     }
 
-    /// Items that wait.
+    /// Number of waiting items.
     pub fn pending(&self) -> u64 {
         self.lanes.values().map(|lane| lane.pending.len() as u64).sum()
     }
@@ -49,7 +49,7 @@ impl Lanes {
         self.lanes.get_mut(&lane).ok_or_else(|| Failure::invalid("the stream is gone"))
     }
 
-    /// Enqueues an item: to its list if the stream waits, else by `run`.
+    /// Enqueues an item: in the stream's list if the stream waits, otherwise by `run`.
     pub fn add(
         &mut self,
         lane: u64,
@@ -67,9 +67,9 @@ impl Lanes {
         Ok(())
     }
 
-    /// Submits by `run` whatever no longer waits.
+    /// Passes all items that no longer wait to `run`.
     pub fn advance(&mut self, run: &mut dyn FnMut(Batch) -> Result<u64>) {
-        // A record of one stream may let others go on.
+        // A record of one stream may release others.
         let mut moved = true;
         while moved {
             moved = false;
@@ -93,7 +93,7 @@ impl Lanes {
 }
 
 impl Lane {
-    /// Does an item, or returns a wait that is not met.
+    /// Processes an item, or returns a wait that is not met.
     fn step(
         &mut self,
         item: Item,

@@ -1,12 +1,12 @@
-//! Streams and events on the one queue of a device.
+//! Streams and events on a device's single queue.
 //!
-//! Submissions of a queue run in their order, so a stream is a list on the host's side: its commands go to the queue at
-//! once, unless it waits for the value of an event that nobody has recorded. Then they stay in the list until the record
-//! has been submitted; a queue that waited itself would never come to the record behind it.
+//! Submissions of a queue run in order, so a stream is a list on the host. Its commands usually go to the queue at once.
+//! If the stream waits for an event value that has not been recorded, they stay in the list until the record has been
+//! submitted. If the queue itself waited, it would never reach the record, which is enqueued later.
 //!
-//! Commands are recorded one behind the other, with barriers where one meets another's memory (`hazards.rs`), and
-//! submitted together: at once if the queue has little to do, else when something waits for them, when there are
-//! many, or when the queue is nearly through (`feeder.rs`).
+//! Commands are recorded in order, with barriers between commands that use the same memory (`hazards.rs`), and
+//! submitted together. They are submitted at once if the queue has little to do. Otherwise they are submitted
+//! when something waits for them, when there are many, or when the queue is almost empty (`feeder.rs`).
 
 mod batch;
 mod events;
@@ -27,7 +27,7 @@ pub use timestamps::{Clock, Mark};
 
 use std::sync::Arc;
 
-/// A stream of the host: a lane of the [`Scheduler`], since a device has one queue.
+/// A stream of the host. It is a lane of the [`Scheduler`], because a device has a single queue.
 pub struct Stream {
     scheduler: Arc<Scheduler>,
     lane: u64,
@@ -47,7 +47,7 @@ impl Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        // In a forked child the lock may be held for ever.
+        // In a forked child, the lock may be held forever.
         if !self.scheduler.forked() {
             self.scheduler.close_lane(self.lane);
         }

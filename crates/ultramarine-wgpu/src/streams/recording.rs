@@ -1,4 +1,4 @@
-//! A command buffer of the hal that batches are recorded to.
+//! A command buffer of the hal, into which batches are recorded.
 
 use super::groups::{Groups, Part};
 use super::hazards::{Access, Hazards};
@@ -16,22 +16,23 @@ use wgpu_types::BufferUses;
 /// Bytes of a word.
 const WORD: u64 = 4;
 
-/// The words of a batch: their block and where in it they begin.
+/// The words of a batch: their block, and their offset in it.
 pub(super) type Words = Option<(Arc<Block>, u64)>;
 
-/// A command buffer under way.
+/// A command buffer that is being recorded.
 pub(super) struct Recording {
     encoder: hal::CommandEncoder,
     hazards: Hazards,
     barriers: hal::Barriers,
     in_pass: bool,
-    /// The kernel and the group that were set last: its address, and its place.
+    /// The kernel and the group that were set last: the kernel's address, and the group's index.
     kernel: usize,
     group: Option<usize>,
     accesses: Vec<Access>,
 }
 
-/// The groups of a batch's kernels, in order; what else may fail is checked, too.
+/// The groups for a batch's kernels, in order. All other conditions that may fail are checked here,
+/// too.
 pub(super) fn prepare(
     context: &Context,
     groups: &mut Groups,
@@ -80,7 +81,8 @@ pub(super) fn prepare(
 }
 
 impl Recording {
-    /// Begins a command buffer: the end of the one before it orders it behind all that the queue was given.
+    /// Starts a command buffer. The end of the previous one orders it after everything that the queue was
+    /// given.
     pub fn begin(context: &Context, mut encoder: hal::CommandEncoder) -> Result<Self> {
         // SAFETY: the encoder is not recording.
         let begun = unsafe { encoder.begin_encoding(None) };
@@ -97,7 +99,7 @@ impl Recording {
         })
     }
 
-    /// Appends a batch whose groups are at these places.
+    /// Appends a batch; its groups are at the given indices.
     pub fn add(
         &mut self,
         context: &Context,
@@ -130,8 +132,8 @@ impl Recording {
                     let start = words.as_ref().map_or(0, |(_, at)| at / WORD);
                     let address = Arc::as_ptr(kernel) as usize;
                     self.enter_pass();
-                    // SAFETY: the encoder is recording; the kernel has this layout; what is set lives until the commands
-                    // are done.
+                    // SAFETY: the encoder is recording; the kernel has this layout; the objects that are set live until
+                    // the commands have completed.
                     unsafe {
                         if self.kernel != address {
                             self.encoder.set_compute_pipeline(kernel.pipeline());
@@ -177,30 +179,30 @@ impl Recording {
         self.leave_pass();
         let region = BufferCopy { src_offset: from.1, dst_offset: to.1, size };
         let (from, to) = (from.0.raw()?, to.0.raw()?);
-        // SAFETY: the ranges were checked; the buffers live until the commands are done.
+        // SAFETY: the ranges were checked; the buffers live until the commands have completed.
         unsafe { self.encoder.copy_buffer_to_buffer(from, to, std::iter::once(region)) };
         Ok(())
     }
 
-    /// Ends the command buffer. The encoder is good for another one when this is done.
+    /// Ends the command buffer. When it has completed, the encoder can be reused.
     pub fn end(mut self, context: &Context) -> Result<(hal::CommandEncoder, hal::List)> {
         self.leave_pass();
         self.barriers.end(&context.device, &mut self.encoder);
-        // SAFETY: it is recording.
+        // SAFETY: the encoder is recording.
         match unsafe { hal::List::end(&mut self.encoder) } {
             Ok(commands) => Ok((self.encoder, commands)),
             Err(why) => {
-                // SAFETY: ending has failed; nothing was submitted.
+                // SAFETY: ending the recording failed; nothing was submitted.
                 unsafe { self.encoder.discard_encoding() };
                 Err(of_hal("a list of commands", why))
             }
         }
     }
 
-    /// Gives up what was recorded.
+    /// Discards what was recorded.
     pub fn discard(mut self) {
         self.leave_pass();
-        // SAFETY: it is recording; nothing was submitted.
+        // SAFETY: the encoder is recording; nothing was submitted.
         unsafe { self.encoder.discard_encoding() };
     }
 }
@@ -221,7 +223,7 @@ fn uses(action: &Action, words: &Words) -> Result<Vec<(*const hal::Buffer, Buffe
     }
 }
 
-/// The blocks that an action uses, but for words.
+/// The blocks that an action uses, except words.
 fn blocks_of(action: &Action) -> impl Iterator<Item = &Arc<Block>> {
     let (copied, bound) = match action {
         Action::Copy { from, to, .. } => (Some([&from.0, &to.0]), &[][..]),
@@ -232,7 +234,7 @@ fn blocks_of(action: &Action) -> impl Iterator<Item = &Arc<Block>> {
     copied.into_iter().flatten().chain(bound)
 }
 
-/// The memory that an action uses, but for words, which the device never writes.
+/// The memory that an action uses, except words, which the device never writes.
 fn accesses(action: &Action, to: &mut Vec<Access>) {
     let access = |block: &Block, start: u64, bytes: Option<u64>, written| {
         let end = bytes.map_or(block.bytes(), |bytes| start + bytes);

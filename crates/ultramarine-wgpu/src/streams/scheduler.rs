@@ -1,5 +1,5 @@
-//! The streams of a device: batches are recorded in the order that streams and events allow, and submitted when
-//! something waits for them, or when the queue would run dry.
+//! The streams of a device. Batches are recorded in the order that streams and events allow. They are submitted
+//! when something waits for them, or before the queue becomes empty.
 
 use super::feeder::Feeder;
 use super::lanes::{Item, Lanes};
@@ -14,15 +14,16 @@ use std::time::{Duration, Instant};
 use ultramarine_abi::helper::Result;
 use wgpu_hal::Queue as _;
 
-/// Submissions with which the queue has enough to do.
+/// Number of running submissions with which the queue has enough to do.
 const BUSY: usize = 2;
-/// Actions that are worth a submission of their own, to a queue that has little to do.
+/// Number of actions that are worth a submission if the queue has little to do.
 const WORTH: usize = 32;
-/// Time between two submissions of less than that: drivers take a good part of it for one.
+/// Minimum time between two submissions with fewer actions, because a submission takes drivers a
+/// good part of this time.
 const PAUSE: Duration = Duration::from_micros(50);
-/// Time between two looks at a device that may be lost.
+/// Time between two checks of a device that may be lost.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Bytes of uploads under way, until a limit is set.
+/// Maximum bytes of uploads in flight, until a limit is set.
 const STAGING: u64 = 256 << 20;
 
 /// The state behind the lock.
@@ -30,22 +31,22 @@ struct State {
     submissions: Submissions,
     lanes: Lanes,
     feeder: Option<Feeder>,
-    /// The feeder looks after what is left.
+    /// True if the feeder will submit the remaining commands.
     watched: bool,
-    /// The last submission that came of itself.
+    /// The time of the last submission that was not requested by a waiter.
     flushed: Option<Instant>,
 }
 
 /// The feeder's next step.
 pub(super) enum Next {
-    /// Waits for a submission.
+    /// Wait for a submission.
     Wait(u64),
-    /// Waits for a time.
+    /// Wait for a period of time.
     Sleep(Duration),
 }
 
 impl State {
-    /// Returns true if the queue has little to do, and what was recorded is worth a submission.
+    /// Returns true if the queue has little to do and the recorded actions are worth a submission.
     fn is_due(&mut self) -> bool {
         let worth = self.submissions.open_actions() >= WORTH
             || self.flushed.is_none_or(|at| at.elapsed() >= PAUSE);
@@ -67,7 +68,7 @@ pub struct Scheduler {
     staging: AtomicU64,
     tick: f32,
     state: Mutex<State>,
-    /// Something was recorded or submitted.
+    /// Notified when something was recorded or submitted.
     changed: Condvar,
 }
 
@@ -94,17 +95,17 @@ impl Scheduler {
         }
     }
 
-    /// Bytes that uploads under way may take.
+    /// Maximum bytes of uploads in flight.
     pub fn staging_limit(&self) -> u64 {
         self.staging.load(Ordering::Relaxed)
     }
 
-    /// Sets the bytes that uploads under way may take.
+    /// Sets the maximum bytes of uploads in flight.
     pub fn set_staging_limit(&self, bytes: u64) {
         self.staging.store(bytes, Ordering::Relaxed);
     }
 
-    /// Nanoseconds of a step of the queue's clock.
+    /// Nanoseconds per tick of the queue's clock.
     pub fn tick(&self) -> f32 {
         self.tick
     }
@@ -131,7 +132,7 @@ impl Scheduler {
         self.submit_with(lane, |_| Ok(batch))
     }
 
-    /// Likewise a batch that is made under the lock.
+    /// Likewise, with a batch that is made under the lock.
     pub(super) fn submit_with(
         self: &Arc<Self>,
         lane: u64,
@@ -144,7 +145,7 @@ impl Scheduler {
         self.pace(&mut state)
     }
 
-    /// An event takes a value once the stream's earlier work is done.
+    /// Sets an event to a value once the stream's earlier work has completed.
     pub fn record(self: &Arc<Self>, lane: u64, event: &Event, value: u64) -> Result<()> {
         self.context.usable()?;
         let mut state = lock(&self.state);
@@ -160,7 +161,7 @@ impl Scheduler {
         added
     }
 
-    /// A stream's later work waits for a value.
+    /// Makes a stream's later work wait for a value.
     pub fn wait_stream(&self, lane: u64, event: &Event, value: u64) -> Result<()> {
         self.context.usable()?;
         self.add(&mut lock(&self.state), lane, Item::Wait(event.clone(), value))
@@ -173,7 +174,8 @@ impl Scheduler {
         added
     }
 
-    /// Submits what was recorded if the queue has little to do. Else the feeder will.
+    /// Submits the recorded actions if the queue has little to do. Otherwise the feeder submits
+    /// them later.
     fn pace(self: &Arc<Self>, state: &mut State) -> Result<()> {
         let open = state.submissions.open_actions();
         if open == 0 || state.watched && open < WORTH {
@@ -198,11 +200,12 @@ impl Scheduler {
         }
     }
 
-    /// Submits what was left if that is due. Returns what to wait for before the next look, or `None` if nothing is left.
+    /// Submits the remaining actions if they are due. Returns what to wait for before the next check, or `None` if
+    /// nothing is left.
     pub(super) fn feed(&self) -> Option<Next> {
         let mut state = lock(&self.state);
         let left = state.submissions.open_actions() > 0;
-        // A failure to submit loses the device, which is said to all who wait.
+        // If submitting fails, the device is lost, which is reported to all waiters.
         if left && state.is_due() {
             _ = state.flush();
         } else if left {
@@ -217,12 +220,12 @@ impl Scheduler {
         None
     }
 
-    /// The names of what runs, for messages.
+    /// The names of running commands, for errors.
     pub(super) fn names(&self) -> String {
         lock(&self.state).submissions.names()
     }
 
-    /// Waits for what runs, and gives back the memory that this used.
+    /// Waits for running work, and frees the memory that it used.
     pub fn reclaim(&self) -> Result<()> {
         lock(&self.state).submissions.reclaim()?;
         self.uploads.trim();
@@ -230,7 +233,7 @@ impl Scheduler {
         Ok(())
     }
 
-    /// Blocks until a submission is done.
+    /// Blocks until a submission has completed.
     fn wait_submission(&self, mut state: MutexGuard<'_, State>, submission: u64) -> Result<()> {
         if submission > state.submissions.submitted() {
             state.submissions.flush()?;
@@ -241,7 +244,7 @@ impl Scheduler {
         Ok(())
     }
 
-    /// Blocks until the oldest submission is done; false if there is none.
+    /// Blocks until the oldest submission has completed; false if there is none.
     pub(super) fn wait_oldest(&self) -> Result<bool> {
         let mut state = lock(&self.state);
         state.submissions.flush()?;
@@ -250,7 +253,7 @@ impl Scheduler {
         Ok(true)
     }
 
-    /// Blocks until all work of a stream is done.
+    /// Blocks until all work of a stream has completed.
     pub fn synchronize(&self, lane: u64) -> Result<()> {
         self.context.usable()?;
         let mut state = lock(&self.state);
@@ -278,17 +281,18 @@ impl Scheduler {
             }
         };
         self.wait_submission(state, submission)?;
-        // So that a query says the value from now on.
+        // Updates the event, so that queries return the value from now on.
         event.value(self.context.completed());
         Ok(())
     }
 
-    /// Blocks until something was recorded, or for a while: the device may be lost meanwhile.
+    /// Blocks until something was recorded, but not for long, because the device may be lost
+    /// meanwhile.
     fn wait_change<'a>(&self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
         self.changed.wait_timeout(state, PATIENCE).unwrap_or_else(PoisonError::into_inner).0
     }
 
-    /// The event's present value.
+    /// The event's current value.
     pub fn query(&self, event: &Event) -> u64 {
         match self.context.forked() {
             true => 0,

@@ -1,4 +1,4 @@
-//! From batches to submissions: batches are recorded one behind the other, and submitted together.
+//! From batches to submissions: batches are recorded in order, and submitted together.
 
 use super::groups::Groups;
 use super::recording::{self, Recording, Words};
@@ -12,23 +12,24 @@ use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::status;
 use wgpu_hal::{CommandEncoder as _, CommandEncoderDescriptor, Device as _};
 
-/// Resources that commands use until they are done.
+/// Resources that commands use until they have completed.
 #[derive(Default)]
 struct Uses {
     batches: Vec<Batch>,
     words: Vec<Arc<Block>>,
-    /// Groups that nothing later uses.
+    /// Groups that no later command uses.
     groups: Vec<hal::BindGroup>,
 }
 
-/// Alignment of small uploads, and of words at least.
+/// Alignment of small uploads, and minimum alignment of words.
 const ALIGNMENT: u64 = 16;
-/// Actions of a submission at most, nearly.
+/// Approximate maximum number of actions of a submission.
 const ACTIONS: usize = 256;
-/// Workgroups of a submission at most, nearly: systems end one that takes seconds.
+/// Approximate maximum number of workgroups of a submission, because operating systems abort
+/// submissions that take seconds.
 const WORKGROUPS: u64 = 1 << 18;
 
-/// Commands that are not submitted yet.
+/// Commands that have not been submitted yet.
 struct Open {
     recording: Recording,
     uses: Uses,
@@ -36,7 +37,7 @@ struct Open {
     workgroups: u64,
 }
 
-/// A submission that may not be done.
+/// A submission that may not have completed.
 struct InFlight {
     submission: u64,
     encoder: hal::CommandEncoder,
@@ -44,7 +45,7 @@ struct InFlight {
     uses: Uses,
 }
 
-/// The queue, and what was given to it.
+/// The queue, and the work that it was given.
 pub(super) struct Submissions {
     context: Arc<Context>,
     queue: hal::Queue,
@@ -56,7 +57,7 @@ pub(super) struct Submissions {
     groups: Groups,
     /// Words of commands and small uploads.
     arena: Arena,
-    /// Bound where words would be, once a kernel has none in memory.
+    /// Bound in place of the words, once there is a kernel without words in memory.
     no_words: Option<Arc<Block>>,
 }
 
@@ -79,26 +80,27 @@ impl Submissions {
         self.submitted
     }
 
-    /// Actions that are not submitted yet.
+    /// Number of actions that have not been submitted yet.
     pub fn open_actions(&self) -> usize {
         self.open.as_ref().map_or(0, |open| open.actions)
     }
 
-    /// The submissions that are not done, the oldest first.
+    /// The submissions that have not completed, the oldest first.
     pub fn running(&mut self) -> impl ExactSizeIterator<Item = u64> {
         self.retire();
         self.in_flight.iter().map(|one| one.submission)
     }
 
-    /// Records a batch. Returns the number of its submission, which may be still to come. Short of memory, it waits for what
-    /// runs and lets go of that.
+    /// Records a batch. Returns the number of its submission, which may be made later. If memory is short, it waits for
+    /// running work and releases what that used.
     pub fn add(&mut self, batch: Batch) -> Result<u64> {
         let prepared = match self.prepare(&batch) {
             Err(failure) if failure.code == status::OUT_OF_MEMORY => {
                 self.reclaim()?;
                 self.prepare(&batch).map_err(|failure| match batch.names.len() {
                     0 | 1 => failure,
-                    // The host is told of the last one alone, and would use the results of the others.
+                    // The host would only learn about the last command's failure, and would use the
+                    // results of the others.
                     _ => {
                         self.context.abandon(&format!("{}: {}", named(&batch.names), failure.text))
                     }
@@ -111,7 +113,7 @@ impl Submissions {
             return Err(Failure::new("no list of commands is open"));
         };
         if let Err(failure) = open.recording.add(context, groups, &batch, (&words, &places)) {
-            // A part of it may be recorded.
+            // A part of the batch may have been recorded.
             return Err(context.abandon(&format!("{}: {}", named(&batch.names), failure.text)));
         }
         open.actions += batch.actions.len();
@@ -127,7 +129,8 @@ impl Submissions {
         Ok(submission)
     }
 
-    /// Writes bytes where commands read them. Short of memory, it waits for what runs and lets go of that.
+    /// Writes bytes to memory that commands read. If memory is short, it waits for running work and
+    /// releases what that used.
     pub fn write(&mut self, bytes: &[u8]) -> Result<(Arc<Block>, u64)> {
         match self.arena.write(&self.context, bytes, ALIGNMENT) {
             Err(failure) if failure.code == status::OUT_OF_MEMORY => {
@@ -138,7 +141,7 @@ impl Submissions {
         }
     }
 
-    /// Does all that may fail, so that what is recorded is whole.
+    /// Does everything that may fail, so that recorded batches are complete.
     fn prepare(&mut self, batch: &Batch) -> Result<(Words, Vec<usize>)> {
         if self.open.is_none() {
             self.begin()?;
@@ -158,7 +161,7 @@ impl Submissions {
         Ok((words, places))
     }
 
-    /// Memory in place of words for kernels that have theirs as immediates.
+    /// Memory in place of the words, for kernels whose words are immediates.
     fn no_words(&mut self) -> Result<Arc<Block>> {
         if let Some(block) = &self.no_words {
             return Ok(block.clone());
@@ -189,10 +192,11 @@ impl Submissions {
         Ok(())
     }
 
-    /// Submits what was recorded. After a failure the device is lost: the host counts on it.
+    /// Submits what was recorded. After a failure the device is marked as lost, because the host
+    /// relies on submissions.
     pub fn flush(&mut self) -> Result<()> {
         let Some(Open { recording, uses, .. }) = self.open.take() else { return Ok(()) };
-        // A device may be found lost by work that came before.
+        // Earlier work may have caused the loss of the device.
         let before = match self.in_flight.is_empty() {
             true => String::new(),
             false => format!(" and {}", self.names()),
@@ -208,7 +212,8 @@ impl Submissions {
         };
         let submission = self.submitted + 1;
         let fence = (self.context.fence(), submission);
-        // SAFETY: the commands were ended and not submitted before; the state's lock makes this the only use of the queue.
+        // SAFETY: the commands were ended and not submitted before; the state's lock guarantees exclusive use of the
+        // queue.
         if let Err(why) = unsafe { commands.submit(&self.queue, fence) } {
             let lost = self.context.abandon(&format!("{}: {why}", names()));
             self.recycle(InFlight { submission, encoder, commands, uses });
@@ -219,7 +224,7 @@ impl Submissions {
         Ok(())
     }
 
-    /// Waits for all that was recorded, and drops memory that nobody uses.
+    /// Waits for everything that was recorded, and drops unused memory.
     pub fn reclaim(&mut self) -> Result<()> {
         self.flush()?;
         let names = || self.names();
@@ -233,13 +238,13 @@ impl Submissions {
         self.arena.trim();
         if self.in_flight.is_empty() && self.open.is_none() {
             for group in self.groups.take() {
-                // SAFETY: nothing runs that could use it.
+                // SAFETY: nothing that could use it is running.
                 unsafe { self.context.device.destroy_bind_group(group) };
             }
         }
     }
 
-    /// Lets go of what submissions used that are done.
+    /// Releases the resources of completed submissions.
     pub fn retire(&mut self) {
         if self.in_flight.is_empty() {
             return;
@@ -252,7 +257,7 @@ impl Submissions {
 
     fn recycle(&mut self, done: InFlight) {
         let InFlight { mut encoder, commands, uses, .. } = done;
-        // SAFETY: the commands are done, or were never submitted.
+        // SAFETY: the commands have completed, or were never submitted.
         unsafe { encoder.reset_all(std::iter::once(commands.into_commands())) };
         self.encoders.push(encoder);
         self.destroy(uses);
@@ -260,12 +265,12 @@ impl Submissions {
 
     fn destroy(&self, uses: Uses) {
         for group in uses.groups {
-            // SAFETY: all that used it came before this submission, and is done.
+            // SAFETY: everything that used it came before this submission, and has completed.
             unsafe { self.context.device.destroy_bind_group(group) };
         }
     }
 
-    /// The names of what runs, for messages.
+    /// The names of running commands, for errors.
     pub fn names(&self) -> String {
         let running = self.in_flight.iter().take(4).map(|one| names_of(&one.uses.batches));
         format!("running {}", running.collect::<Vec<_>>().join(", "))
@@ -280,7 +285,7 @@ fn workgroups(action: &Action) -> u64 {
     }
 }
 
-/// The names of commands, the first of many.
+/// The names of commands; of many, only the first ones.
 fn names_of(batches: &[Batch]) -> String {
     let names: Vec<_> = batches.iter().flat_map(|batch| batch.names.iter().cloned()).collect();
     named(&names)
@@ -301,10 +306,8 @@ impl Drop for Submissions {
             recording.discard();
             self.destroy(uses);
         }
-        if !self.context.settle(self.submitted) {
-            // Commands may still use this memory, which holds the device, too: both leak.
-            std::mem::forget(std::mem::take(&mut self.in_flight));
-        }
+        // If the device is lost, nothing can still be running.
+        _ = self.context.wait(self.submitted, String::new);
         while let Some(done) = self.in_flight.pop_front() {
             self.recycle(done);
         }

@@ -1,4 +1,4 @@
-//! Times at which the device comes to a place of its queue.
+//! The times at which the device reaches positions in its queue.
 
 use super::{Batch, Event, Scheduler};
 use crate::context::{Context, lock, of_hal};
@@ -10,9 +10,9 @@ use ultramarine_abi::helper::{Failure, Result};
 use wgpu_hal::{CommandEncoder as _, Device as _};
 use wgpu_types::{BufferSize, QuerySetDescriptor, QueryType};
 
-/// Queries of a set.
+/// Number of queries of a set.
 const QUERIES: u32 = 64;
-/// Bytes of a time.
+/// Bytes of a timestamp.
 const BYTES: u64 = 8;
 
 /// Queries, and memory for their results.
@@ -23,16 +23,17 @@ struct Set {
     free: Mutex<Vec<u32>>,
 }
 
-/// A timestamp query. Commands under way hold a reference; the query is free without any.
+/// A timestamp query. Commands in flight hold a reference; without references, the query can be
+/// reused.
 pub struct Stamp {
     set: Arc<Set>,
     index: u32,
 }
 
-/// A time that the device will note.
+/// A time that the device will record.
 pub struct Mark {
     stamp: Arc<Stamp>,
-    /// Has the value 1 when the time is known.
+    /// Reaches the value 1 when the time is known.
     done: Event,
 }
 
@@ -47,7 +48,7 @@ impl Set {
         let results = Block::new(context, u64::from(QUERIES) * BYTES, Place::Download)?;
         let descriptor =
             QuerySetDescriptor { label: None, ty: QueryType::Timestamp, count: QUERIES };
-        // SAFETY: the descriptor is whole.
+        // SAFETY: the descriptor is complete.
         let queries = unsafe { context.device.create_query_set(&descriptor) };
         let queries = Some(queries.map_err(|why| of_hal("timestamps", why))?);
         let free = Mutex::new((0..QUERIES).collect());
@@ -75,7 +76,7 @@ impl Clock {
         Ok(Arc::new(Stamp { set, index }))
     }
 
-    /// Has the device note the time behind a stream's earlier work.
+    /// Makes the device record the time after a stream's earlier work.
     pub fn mark(&self, scheduler: &Arc<Scheduler>, lane: u64) -> Result<Mark> {
         if !self.context.properties.timestamps {
             return Err(Failure::unsupported("the device has no timestamps"));
@@ -88,7 +89,7 @@ impl Clock {
         Ok(mark)
     }
 
-    /// Nanoseconds on the device's clock, once they are known.
+    /// Nanoseconds on the device's clock, once the time is known.
     pub fn resolve(&self, scheduler: &Scheduler, mark: &Mark) -> Result<Option<u64>> {
         self.context.usable()?;
         if scheduler.query(&mark.done) == 0 {
@@ -96,7 +97,7 @@ impl Clock {
         }
         let Stamp { set, index } = &*mark.stamp;
         let mut bytes = [MaybeUninit::new(0); BYTES as usize];
-        // SAFETY: the device has written it, and writes it again only when the mark is gone.
+        // SAFETY: the device has written it, and writes it again only after the mark was dropped.
         unsafe { set.results.read(u64::from(*index) * BYTES, &mut bytes)? };
         // SAFETY: all bytes were initialised above, and have been read since.
         let ticks = u64::from_le_bytes(bytes.map(|byte| unsafe { byte.assume_init() }));
@@ -105,18 +106,19 @@ impl Clock {
 }
 
 impl Stamp {
-    /// The memory that it is written to.
+    /// The memory that the time is written to.
     pub(super) fn results(&self) -> &Block {
         &self.set.results
     }
 
-    /// Records it, outside of a pass.
+    /// Records the query, outside of a pass.
     pub(super) fn record(&self, encoder: &mut hal::CommandEncoder) -> Result<()> {
         let (Some(queries), Some(stride)) = (&self.set.queries, BufferSize::new(BYTES)) else {
             return Err(Failure::new("timestamps that were destroyed"));
         };
         let (buffer, offset) = (self.set.results.raw()?, u64::from(self.index) * BYTES);
-        // SAFETY: the encoder is recording; query and place are the stamp's, which lives until the commands are done.
+        // SAFETY: the encoder is recording; query and offset are the stamp's, which lives until the commands have
+        // completed.
         unsafe {
             encoder.reset_queries(queries, self.index..self.index + 1);
             encoder.write_timestamp(queries, self.index);
@@ -137,7 +139,7 @@ impl Drop for Stamp {
 impl Drop for Set {
     fn drop(&mut self) {
         if let Some(queries) = self.queries.take().filter(|_| !self.context.forked()) {
-            // SAFETY: stamps hold the set, and commands under way their stamps.
+            // SAFETY: stamps hold the set, and commands in flight hold their stamps.
             unsafe { self.context.device.destroy_query_set(queries) };
         }
     }

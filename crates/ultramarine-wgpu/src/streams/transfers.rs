@@ -1,4 +1,4 @@
-//! Copies from and to the host, through memory that both sides reach.
+//! Copies from and to the host, through memory that host and device can access.
 
 use super::{Batch, Scheduler};
 use crate::memory::{Block, Pool};
@@ -7,14 +7,14 @@ use std::sync::Arc;
 use ultramarine_abi::helper::Result;
 use ultramarine_abi::status;
 
-/// Bytes of a piece of a copy at most.
+/// Maximum size of a piece of a copy, in bytes.
 const PIECE: usize = 32 << 20;
-/// Bytes that go through the arena at most.
+/// Maximum size of an upload through the arena, in bytes.
 const SMALL: usize = 64 << 10;
-/// Bytes of a block of staging at least.
+/// Minimum size of a staging block, in bytes.
 const LEAST: u64 = 256 << 10;
 
-/// A batch of one copy.
+/// A batch with a single copy.
 fn copy(from: (Arc<Block>, u64), to: (Arc<Block>, u64), bytes: u64) -> Batch {
     let mut batch = Batch::default();
     batch.copy(from, to, bytes);
@@ -22,8 +22,8 @@ fn copy(from: (Arc<Block>, u64), to: (Arc<Block>, u64), bytes: u64) -> Batch {
 }
 
 impl Scheduler {
-    /// Enqueues a copy into a buffer; the source has been read on return. It waits only while uploads under way have all
-    /// the staging there may be.
+    /// Enqueues a copy into a buffer. The source has been read when this returns. It waits only if uploads in flight use
+    /// all the staging memory that is allowed.
     pub fn upload(
         self: &Arc<Self>,
         lane: u64,
@@ -43,7 +43,7 @@ impl Scheduler {
         for piece in source.chunks(PIECE) {
             let bytes = piece.len() as u64;
             let staging = self.lend(bytes)?;
-            // SAFETY: the pool gave it out once.
+            // SAFETY: the pool returned it to this call only.
             unsafe { staging.write(0, piece)? };
             self.submit(lane, copy((staging, 0), at, piece.len()))?;
             at += bytes;
@@ -69,7 +69,7 @@ impl Scheduler {
         })
     }
 
-    /// Memory for an upload, which is nobody else's as long as it is held.
+    /// Memory for an upload. It is not lent to any other user while it is held.
     pub fn lend(self: &Arc<Self>, bytes: u64) -> Result<Arc<Block>> {
         self.context.usable()?;
         while self.uploads.in_use() + bytes > self.staging_limit() && self.wait_oldest()? {}
@@ -90,7 +90,8 @@ impl Scheduler {
         self.submit(lane, copy((lent, 0), (to.clone(), offset), bytes))
     }
 
-    /// Memory for a copy. Short of memory, it waits for what runs and lets go of that.
+    /// Memory for a copy. If memory is short, it waits for running work and releases what that
+    /// used.
     fn staging(&self, pool: &Pool, bytes: u64) -> Result<Arc<Block>> {
         match pool.take(&self.context, bytes, LEAST) {
             Err(failure) if failure.code == status::OUT_OF_MEMORY => {
@@ -101,7 +102,8 @@ impl Scheduler {
         }
     }
 
-    /// Copies from a buffer, behind the stream's earlier work; done on return.
+    /// Copies from a buffer, after the stream's earlier work. The copy is complete when this
+    /// returns.
     pub fn download(
         self: &Arc<Self>,
         lane: u64,
@@ -118,7 +120,7 @@ impl Scheduler {
             batch.copy((from.clone(), at), (staging.clone(), 0), piece.len() as u64);
             self.submit(lane, batch)?;
             self.synchronize(lane)?;
-            // SAFETY: the copy into it is done, and the pool gave it out once.
+            // SAFETY: the copy into it has completed, and the pool returned it to this call only.
             unsafe { staging.read(0, piece)? };
             at += piece.len() as u64;
         }

@@ -140,7 +140,7 @@ impl UserKernel {
         let driver = device.driver;
         let ask = |which: c_int| {
             let mut value = 0;
-            // SAFETY: the place is valid, and so is the function.
+            // SAFETY: the output pointer is valid, and so is the function.
             unsafe { cuda!(driver.function_attribute(&mut value, which, function)) }?;
             Ok::<u32, Failure>(u32::try_from(value).unwrap_or(0))
         };
@@ -148,7 +148,7 @@ impl UserKernel {
         let parameters = driver.parameter_info.map(|tell| {
             let mut sizes = Vec::new();
             let (mut offset, mut size) = (0, 0);
-            // SAFETY: the places are valid; behind the last parameter it is an error.
+            // SAFETY: the output pointers are valid; after the last parameter the call returns an error.
             while unsafe { tell(function, sizes.len(), &mut offset, &mut size) } == code::SUCCESS {
                 sizes.push(size);
             }
@@ -302,7 +302,7 @@ unsafe extern "C" fn compile(
     kernel: *mut *mut c_void,
     error: *mut *mut Error,
 ) -> Status {
-    // SAFETY: the contract's.
+    // SAFETY: guaranteed by the contract.
     unsafe {
         with_device::<Device>(device, error, |device| {
             let source =
@@ -321,7 +321,7 @@ unsafe extern "C" fn launch(
     launch: *const KernelLaunch,
     error: *mut *mut Error,
 ) -> Status {
-    // SAFETY: the contract's.
+    // SAFETY: guaranteed by the contract.
     unsafe {
         with_device::<Device>(device, error, |device| {
             let kernel: &UserKernel = handle(kernel, "the kernel")?;
@@ -355,7 +355,7 @@ unsafe extern "C" fn launch(
 }
 
 unsafe extern "C" fn release(device: *mut c_void, kernel: *mut c_void) {
-    // SAFETY: the contract's.
+    // SAFETY: guaranteed by the contract.
     unsafe { take::<UserKernel>(host_of::<Device>(device), kernel) }
 }
 
@@ -365,7 +365,7 @@ unsafe extern "C" fn info(
     info: *mut KernelInfo,
     error: *mut *mut Error,
 ) -> Status {
-    // SAFETY: the contract's.
+    // SAFETY: guaranteed by the contract.
     unsafe {
         with_device::<Device>(device, error, |device| {
             context::not_forked()?;

@@ -35,7 +35,7 @@ fn parted(options: &str) -> Vec<String> {
 /// Directories of NVIDIA's headers that match the compiler.
 fn headers() -> Result<Vec<PathBuf>> {
     let (nvrtc, mut major, mut minor) = (nvrtc::nvrtc()?, 0, 0);
-    // SAFETY: the places are valid.
+    // SAFETY: the output pointers are valid.
     unsafe { (nvrtc.version)(&mut major, &mut minor) };
     Ok(find::headers(major))
 }
@@ -93,7 +93,7 @@ impl Given {
     /// # Safety
     /// The source is valid by the contract.
     pub unsafe fn of(source: &KernelSource) -> Result<Self> {
-        // SAFETY: the contract's.
+        // SAFETY: guaranteed by the contract.
         let language = unsafe { text(source.language, "language") }?;
         if ![LANGUAGE, CUBIN, PTX].contains(&language) {
             return Err(Failure::unsupported(format!(
@@ -103,7 +103,7 @@ impl Given {
         // SAFETY: as above.
         let entry = unsafe { text(source.entry, "name") }?.to_owned();
         let bytes = match usize::try_from(source.source_bytes) {
-            // SAFETY: as above: so many bytes.
+            // SAFETY: as above; there are that many bytes.
             Ok(n) if !source.source.is_null() => unsafe {
                 core::slice::from_raw_parts(source.source.cast::<u8>(), n)
             },
@@ -116,7 +116,7 @@ impl Given {
             .map_err(|_| Failure::invalid("the source of a kernel is no UTF-8"))?;
         let mut arguments = Vec::new();
         for i in 0..source.n_template_arguments as usize {
-            // SAFETY: as above: there are so many.
+            // SAFETY: as above; there are that many.
             arguments
                 .push(unsafe { text(*source.template_arguments.add(i), "template argument") }?);
         }

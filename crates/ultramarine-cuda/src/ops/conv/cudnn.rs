@@ -168,7 +168,7 @@ impl Sizes {
             if gaps != 1 || low < 0 || stride < 1 || spread < 1 {
                 return None;
             }
-            // The padding behind must be in the range that gives the output its size. It equals the
+            // The padding after the input must be in the range that gives the output its size. It equals the
             // padding before if that is in this range.
             let last = (y[1 + d] - 1).checked_mul(stride)?;
             let reach = last.checked_add((w[1 + d] - 1).checked_mul(spread)?)?.checked_add(1)?;

@@ -33,7 +33,7 @@ unsafe impl Sync for Descriptor {}
 impl Descriptor {
     pub(super) fn new(table: &'static Cudnn, kind: c_int) -> Result<Self> {
         let mut handle = std::ptr::null_mut();
-        // SAFETY: the place is valid.
+        // SAFETY: the output pointer is valid.
         let made = unsafe { (table.descriptor_create)(kind, &mut handle) };
         check(table, "cudnnBackendCreateDescriptor", made)?;
         Ok(Self { table, handle })

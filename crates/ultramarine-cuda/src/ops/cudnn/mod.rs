@@ -94,7 +94,7 @@ impl Library {
         let handles = [(); 2].map(|()| Mutex::new(Owned(std::ptr::null_mut())));
         let library = Self { table, handles, context: device.context.clone() };
         for handle in &library.handles {
-            // SAFETY: the place is valid; the context is current.
+            // SAFETY: the output pointer is valid; the context is current.
             let made = unsafe { (table.create)(&mut lock(handle).0) };
             check(table, "cudnnCreate", made)?;
         }
@@ -111,7 +111,7 @@ impl Drop for Library {
         for handle in &self.handles {
             let handle = lock(handle).0;
             if !handle.is_null() {
-                // SAFETY: made once, destroyed once. The library waits for calls under way.
+                // SAFETY: made once, destroyed once. The library waits for running calls.
                 unsafe { (self.table.destroy)(handle) };
             }
         }

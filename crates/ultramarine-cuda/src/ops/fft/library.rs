@@ -101,7 +101,7 @@ impl Transforms {
 
     fn make(&self, device: &Device, lines: Lines) -> Result<Plan> {
         let (table, mut handle) = (self.table, 0);
-        // SAFETY: the place is valid; the context is current.
+        // SAFETY: the output pointer is valid; the context is current.
         check("cufftCreate", unsafe { (table.create)(&mut handle) })?;
         let context = device.context.clone();
         let mut plan = Plan { table, handle: Mutex::new(handle), workspace: 0, context };

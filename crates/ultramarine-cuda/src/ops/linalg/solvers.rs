@@ -153,7 +153,7 @@ impl Handles {
         let context = solvers.context.clone();
         let mut made = Self { tables, context, solver: null, blas: null, svd: null, eigh: null };
         let (solver, blas) = (&tables.solver.common, &tables.blas.common);
-        // SAFETY: the places are valid; the context is current.
+        // SAFETY: the output pointers are valid; the context is current.
         unsafe {
             check("cusolverDnCreate", (solver.create)(&mut made.solver))?;
             check("cublasCreate", (blas.create)(&mut made.blas))?;
@@ -183,7 +183,7 @@ impl Drop for Handles {
         let destroy = |handle: *mut c_void,
                        function: unsafe extern "C" fn(*mut c_void) -> c_int| {
             if !handle.is_null() {
-                // SAFETY: made once, destroyed once. The libraries wait for calls under way.
+                // SAFETY: made once, destroyed once. The libraries wait for running calls.
                 unsafe { function(handle) };
             }
         };

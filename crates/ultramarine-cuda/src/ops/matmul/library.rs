@@ -55,7 +55,7 @@ impl Library {
     fn make(device: &Device) -> Result<Self> {
         let table = cublaslt::cublaslt().map_err(Failure::new)?;
         let mut handle = std::ptr::null_mut();
-        // SAFETY: the place is valid.
+        // SAFETY: the output pointer is valid.
         let mut create = || unsafe { (table.create)(&mut handle) };
         let mut result = create();
         if result == code::ALLOC_FAILED && device.allocator.spare() {
@@ -72,7 +72,7 @@ impl Drop for Library {
             return;
         }
         if let Ok(_entered) = self.context.enter() {
-            // SAFETY: made once, destroyed once; no call of this device is under way.
+            // SAFETY: made once, destroyed once; no call of this device is running.
             unsafe { (self.table.destroy)(self.handle) };
         }
     }
@@ -272,7 +272,7 @@ impl Products {
         let (table, [m, n, k]) = (library.table, key.sizes);
         let (element, sums, factor) = numbers(self.dtype, self.precision)?;
         let mut handle = std::ptr::null_mut();
-        // SAFETY: the place is valid.
+        // SAFETY: the output pointer is valid.
         let made = unsafe { (table.operation_create)(&mut handle, sums, factor) };
         let operation = Descriptor::made(made, handle, table.operation_destroy)?;
         for (which, transpose) in
@@ -289,7 +289,7 @@ impl Products {
             [transpose([m, k], key.transpose[0]), transpose([k, n], key.transpose[1]), [m, n]];
         let matrix = |t: usize| {
             let ([rows, cols], mut handle) = (shapes[t].map(|n| n as u64), std::ptr::null_mut());
-            // SAFETY: the place is valid.
+            // SAFETY: the output pointer is valid.
             let made =
                 unsafe { (table.layout_create)(&mut handle, element, rows, cols, key.ld[t]) };
             let matrix = Descriptor::made(made, handle, table.layout_destroy)?;
@@ -302,7 +302,7 @@ impl Products {
         };
         let matrices = [matrix(0)?, matrix(1)?, matrix(2)?];
         let mut handle = std::ptr::null_mut();
-        // SAFETY: the place is valid.
+        // SAFETY: the output pointer is valid.
         let made = unsafe { (table.preference_create)(&mut handle) };
         let preference = Descriptor::made(made, handle, table.preference_destroy)?;
         let prefer = table.preference_set;

@@ -3,13 +3,13 @@
 //! REDUCE, ARG_REDUCE and the epilogues of fused programs use it in three steps:
 //!
 //! 1. [`Problem`] describes which tensors are walked together and which axes are reduced.
-//! [`Fold::of`] chooses the kernel ([`Variant`], with its template arguments) and the launch.
+//!    [`Fold::of`] chooses the kernel ([`Variant`], with its template arguments) and the launch.
 //! 2. The caller makes the kernel's source: `headers::NUMBER`, `text::REDUCE`, the functor, and an entry with the
-//! caller's tensors and three more parameters, [`Variant::parameters`]. The entry's body constructs the functor `f` and
-//! ends with [`Variant::call`]. [`FoldKernels`](super::FoldKernels) keeps the compiled kernels.
+//!    caller's tensors and three more parameters, [`Variant::parameters`]. The entry's body constructs the functor `f` and
+//!    ends with [`Variant::call`]. [`FoldKernels`](super::FoldKernels) keeps the compiled kernels.
 //! 3. For each command, the caller provides [`Fold::workspace`] bytes, and launches with [`Fold::grid`], its own arguments, the
-//! addresses of the output and of the workspace (or 0), and `fold.words[..]`. It then calls
-//! [`FoldKernels::merge`](super::FoldKernels::merge), which has an effect only if the reduction was split into segments.
+//!    addresses of the output and of the workspace (or 0), and `fold.words[..]`. It then calls
+//!    [`FoldKernels::merge`](super::FoldKernels::merge), which has an effect only if the reduction was split into segments.
 
 use crate::context::DeviceProperties;
 use crate::launch::{Grid, MAX_AXES, span};

@@ -50,7 +50,7 @@ pub fn exposed() -> Result<Vec<Exposed>, String> {
              DirectXShaderCompiler on the PATH"
         )
     })?;
-    // SAFETY: no surface is asked for.
+    // SAFETY: no surface is requested.
     let exposed = unsafe { instance.enumerate_adapters(None) };
     match exposed.is_empty() {
         true => Err("DirectX 12 finds no device. Install the GPU's driver".to_owned()),

@@ -47,7 +47,7 @@ pub fn exposed() -> Result<Vec<Exposed>, String> {
     // SAFETY: there is no other requirement.
     let instance = unsafe { <Api as wgpu_hal::Api>::Instance::init(&descriptor) };
     let instance = instance.map_err(|why| format!("Metal does not start ({why})"))?;
-    // SAFETY: no surface is asked for.
+    // SAFETY: no surface is requested.
     let exposed = unsafe { instance.enumerate_adapters(None) };
     match exposed.is_empty() {
         true => Err("Metal finds no device. In a virtual machine, give it a GPU".to_owned()),

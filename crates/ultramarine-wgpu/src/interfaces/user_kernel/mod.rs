@@ -136,7 +136,7 @@ unsafe extern "C" fn compile(
     kernel: *mut *mut c_void,
     error: *mut *mut Error,
 ) -> Status {
-    // SAFETY: the contract's.
+    // SAFETY: guaranteed by the contract.
     unsafe {
         with_device::<Device>(device, error, |device| {
             device.context.usable()?;
@@ -155,7 +155,7 @@ unsafe extern "C" fn launch(
     launch: *const KernelLaunch,
     error: *mut *mut Error,
 ) -> Status {
-    // SAFETY: the contract's.
+    // SAFETY: guaranteed by the contract.
     unsafe {
         with_device::<Device>(device, error, |device| {
             device.context.usable()?;
@@ -182,7 +182,7 @@ unsafe extern "C" fn launch(
 }
 
 unsafe extern "C" fn release(device: *mut c_void, kernel: *mut c_void) {
-    // SAFETY: the contract's.
+    // SAFETY: guaranteed by the contract.
     unsafe { take::<UserKernel>(host_of::<Device>(device), kernel) }
 }
 
@@ -192,7 +192,7 @@ unsafe extern "C" fn info(
     info: *mut KernelInfo,
     error: *mut *mut Error,
 ) -> Status {
-    // SAFETY: the contract's.
+    // SAFETY: guaranteed by the contract.
     unsafe {
         with_device::<Device>(device, error, |device| {
             device.context.usable()?;
