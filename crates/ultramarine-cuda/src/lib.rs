@@ -1,4 +1,4 @@
-//! The CUDA backend, as a plugin.
+//! The CUDA backend, as a plugin that implements the contract.
 //!
 //! It is built without any of NVIDIA's files, and loads their libraries at run time ([`sys`]): the driver when the host asks for
 //! a score, later NVRTC, cuBLASLt, cuFFT, cuSOLVER, cuBLAS, cuDNN and NCCL. Kernels are CUDA C (`kernels/`). NVRTC compiles them
@@ -11,10 +11,10 @@
 //! * [`memory`]: the allocator, buffers, imported memory;
 //! * [`streams`], [`events`], [`timestamps`]: queues with copies from and to the host, timeline events, times;
 //! * [`graph`]: commands as nodes of the driver's graphs;
-//! * [`program`]: kernels from CUDA C to functions on the device, and where they are kept;
+//! * [`program`]: compiles kernels from CUDA C to functions on the device, and stores them;
 //! * [`launch`]: devices, plans, tensors as kernels see them, launches;
 //! * [`ops`]: the families of operations;
-//! * [`collective`]: groups of GPUs, by NCCL;
+//! * [`collective`]: groups of GPUs, through NCCL;
 //! * [`interfaces`], [`backend`]: the optional interfaces of the contract, and its functions.
 
 pub mod backend;

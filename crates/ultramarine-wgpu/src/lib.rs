@@ -1,4 +1,4 @@
-//! The Vulkan backend, as a plugin behind the contract. It supports GPUs of any vendor through wgpu's hal. The same crate
+//! The Vulkan backend, as a plugin of the contract. It supports GPUs of any vendor through wgpu's hal. The same crate
 //! is the Metal backend on Apple's systems and the DirectX 12 backend on Windows.
 //!
 //! It looks for Vulkan's loader when the host asks for its score. Kernels are WGSL (`kernels/`). At their first use,

@@ -1,4 +1,4 @@
-//! Converts errors of the driver to failures of the ABI, with the operation that caused them and a
+//! Converts driver errors to failures of the contract, with the operation that caused them and a
 //! remedy.
 //!
 //! A fault of a kernel is reported by the next call, whatever that call does, and by all calls

@@ -51,7 +51,7 @@ pub fn as_one<V: PartialEq>(
 }
 
 impl<'a> Together<'a> {
-    /// Enqueues a command, or makes it wait. The context is current.
+    /// Enqueues a command, or keeps it waiting. The context is current.
     pub fn run(
         &mut self,
         device: &'a Device,

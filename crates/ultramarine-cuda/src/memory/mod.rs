@@ -1,4 +1,4 @@
-//! Device memory: an allocator over blocks of the driver's, buffers, and imported memory.
+//! Device memory: an allocator that splits the driver's blocks, buffers, and imported memory.
 
 mod allocator;
 mod buffer;

@@ -73,7 +73,7 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     }
 }
 
-/// The refusal of an operation without a kernel.
+/// The error for an operation without a kernel.
 pub fn unknown(request: &OpRequest<'_>) -> Failure {
     request.unknown(None)
 }

@@ -26,7 +26,7 @@ const TURNS: usize = 2;
 /// Bytes that a thread copies at a time.
 const SHARE: usize = 256 << 10;
 
-/// The copies between the host and a device, by way of pinned memory.
+/// The copies between the host and a device, through pinned memory.
 pub struct Staging {
     host: Host,
     context: Arc<Context>,

@@ -1,4 +1,4 @@
-//! The optional interfaces, by their ids.
+//! The optional interfaces of the contract, found by their ids.
 
 mod about;
 #[cfg(target_vendor = "apple")]

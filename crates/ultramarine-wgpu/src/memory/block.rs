@@ -98,7 +98,7 @@ impl Block {
         self.buffer.as_ref().ok_or_else(|| Failure::new("a buffer was destroyed"))
     }
 
-    /// Returns a number that is unique among the buffers of the device, and never reused.
+    /// An id that no other buffer of the device ever has.
     pub fn id(&self) -> u64 {
         self.id
     }

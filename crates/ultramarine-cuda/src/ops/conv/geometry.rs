@@ -203,7 +203,7 @@ impl Convolution {
         all.into_iter().all(|n| n <= SMALL)
     }
 
-    /// Returns `Convolution` of `conv/sizes.cuh`, in the order of its fields.
+    /// The fields of `Convolution` in `conv/sizes.cuh`, in order.
     pub fn words(&self) -> Vec<i64> {
         let mut words = vec![self.batch, self.groups, self.channels, self.outputs];
         let lists: [fn(&Axis) -> i64; 6] =

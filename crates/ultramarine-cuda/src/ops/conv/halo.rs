@@ -165,7 +165,7 @@ impl Ranges {
         Some(if split.0 < whole.0 { split } else { whole })
     }
 
-    /// `Halo` of the kernel, in its order.
+    /// The fields of the kernel's `Halo`, in order.
     pub fn words(&self) -> [i64; 4] {
         [self.pitch, self.places, self.before, self.buffers]
     }

@@ -222,7 +222,7 @@ fn decide<const K: usize>(
             _ => Layout::Flat { pack: 1, scalars, head: 0 },
         };
     }
-    // Every row of every tensor has to begin at a pack boundary.
+    // Every row of every tensor has to start on a pack boundary.
     let fits = |pack: u32| {
         axes.size[last] % i64::from(pack) == 0
             && moved.iter().all(|k| {

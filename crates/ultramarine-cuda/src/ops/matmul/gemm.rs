@@ -171,7 +171,7 @@ fn column_major([rows, cols]: [i64; 2], [row, col]: [i64; 2]) -> Option<i64> {
     }
 }
 
-/// Whether a matrix is transposed, and the distance between its columns.
+/// Transposition of a matrix, and the distance between its columns.
 fn operand([rows, cols]: [i64; 2], [row, col]: [i64; 2]) -> Option<(bool, i64)> {
     let plain = column_major([rows, cols], [row, col]).map(|ld| (false, ld));
     plain.or_else(|| column_major([cols, rows], [col, row]).map(|ld| (true, ld)))

@@ -333,7 +333,7 @@ impl Packer {
 mod tests {
     use super::*;
 
-    /// Threads that 132 processors run at once.
+    /// Threads that 132 multiprocessors run at once.
     const PARALLELISM: u64 = 132 * 2048;
 
     fn team(results: u64, k: i64, bytes: u64) -> (u32, u32) {

@@ -31,7 +31,7 @@ struct Fused {
     dtypes: Vec<Dtype>,
     kernels: Forms<Kernel>,
     vectors: Variants<Vectors>,
-    /// The epilogue of output 0, and the dtype of its operand.
+    /// The epilogue of output 0, and the dtype of the epilogue's operand.
     fold: Option<(Reduce, Dtype)>,
 }
 
