@@ -23,7 +23,7 @@ pub const DEVICE_TYPE: i32 = ultramarine_abi::dlpack::device_type::EXT_DEV;
 pub const LANGUAGES: &str = "wgsl";
 /// Kernels do not rely on seeing other workgroups' writes, because that was never tested.
 pub const COHERENT: bool = false;
-/// The limit that a buffer's size must not exceed, for messages.
+/// The name of the limit on a buffer's size, for messages.
 pub const LIMIT: &str = "the size of a view in DirectX 12";
 
 /// Features that kernels require: shader model 6.2, which Windows's own compiler lacks.

@@ -22,7 +22,7 @@ pub const DEVICE_TYPE: i32 = ultramarine_abi::dlpack::device_type::METAL;
 pub const LANGUAGES: &str = "msl wgsl";
 /// Kernels do not rely on seeing other workgroups' writes, because that was never tested.
 pub const COHERENT: bool = false;
-/// The limit that a buffer's size must not exceed, for messages.
+/// The name of the limit on a buffer's size, for messages.
 pub const LIMIT: &str = "maxBufferLength";
 
 /// Invocations of a SIMD-group, the same on all of Apple's GPUs.

@@ -1,5 +1,5 @@
 //! Users' kernels in SPIR-V, made by other compilers. This module reads from their words what a launch needs to
-//! know. Like all Vulkan programs, it does not validate the module; the driver trusts it.
+//! know. It does not validate the module; the driver trusts the module, as it trusts every Vulkan application's.
 
 use super::Code;
 use crate::hal::{Compiled, Properties};

@@ -34,7 +34,7 @@ pub const LANGUAGES: &str = "wgsl spirv";
 /// After barriers, workgroups see what other workgroups of their kernel wrote, in memory that is
 /// declared coherent.
 pub const COHERENT: bool = true;
-/// The limit that a buffer's size must not exceed, for messages.
+/// The name of the limit on a buffer's size, for messages.
 pub const LIMIT: &str = "maxStorageBufferRange";
 
 /// The adapters that the loader lists.
