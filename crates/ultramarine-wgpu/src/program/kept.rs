@@ -1,8 +1,9 @@
-//! Compiled kernels on disk: the code for the driver, so that neither naga nor the passes have to run again, and the
-//! driver's own compiled form.
+//! Compiled kernels on disk: code for the driver, so that naga and the passes need not run again,
+//! and the driver's compiled form of it.
 //!
-//! The key contains everything that these depend on, so entries are never out of date: the program, the
-//! floating-point modes, the adapter and its driver with their versions, and the version of this crate.
+//! The key contains everything that they depend on, so entries are never outdated: the program,
+//! floating-point modes, the adapter and its driver with their versions, and the version of this
+//! crate.
 
 use crate::context::Context;
 use crate::hal::{self, Code};
@@ -12,26 +13,26 @@ use ultramarine_abi::helper::disk::{self, Disk, Entry, Format};
 
 /// The file format of compiled kernels.
 const FORMAT: Format = Format { magic: *b"UMVULK\0\x02", ending: "kernel" };
-/// Setting that, if it is 0, disables reading and writing.
+/// If set to 0, no kernels are read or stored.
 const SWITCH: &str = "CACHE";
 
-/// The directory of the user's compiled kernels, or `None` if none are kept.
+/// Returns the directory of the user's compiled kernels. `None` if none are stored.
 pub fn directory() -> Option<PathBuf> {
     disk::place(hal::NAME, &hal::variable(SWITCH))
 }
 
 /// A compiled kernel.
 pub(super) struct Kept {
-    /// The code for the driver.
+    /// Code for the driver.
     pub code: Code,
     /// The driver's pipeline cache; empty if it has none.
     pub pipeline: Vec<u8>,
 }
 
-/// The user's directory of compiled kernels, looked for once.
+/// Returns the user's cache of compiled kernels. It is looked up once.
 fn files() -> Option<&'static Disk> {
     static DISK: OnceLock<Option<Disk>> = OnceLock::new();
-    // Without a directory, each process compiles its own kernels.
+    // Without a directory, every process compiles its kernels again.
     DISK.get_or_init(|| Disk::open(directory()?, FORMAT).ok()).as_ref()
 }
 
@@ -48,7 +49,7 @@ pub(super) fn key(context: &Context, program: &[&[u8]]) -> Vec<u8> {
     key
 }
 
-/// The kernel under a key.
+/// Returns the kernel with a key.
 pub(super) fn get(key: &[u8]) -> Option<Kept> {
     let Entry { image, .. } = files()?.get(key)?;
     let (length, rest) = image.split_first_chunk::<8>()?;
@@ -62,6 +63,6 @@ pub(super) fn put(key: &[u8], kept: &Kept) {
     let Some(files) = files() else { return };
     let code = kept.code.to_bytes();
     let image = [&(code.len() as u64).to_le_bytes(), &*code, &kept.pipeline].concat();
-    // If the file cannot be written, the next process compiles the kernel again.
+    // If it cannot be written, the next process compiles it again.
     _ = files.put(key, &Entry { image, names: Vec::new() });
 }

@@ -42,13 +42,13 @@ impl Kernel {
         Self::kept(context, &key, compile, 1 + source.tensors)
     }
 
-    /// A kernel whose bindings are storage buffers of group 0, numbered from 0.
+    /// Makes a kernel whose bindings are storage buffers of group 0, numbered from 0.
     pub fn new(context: &Arc<Context>, code: &Code, bindings: usize) -> Result<Self> {
         let key = kept::key(context, &[&code.to_bytes()]);
         Self::kept(context, &key, || Ok(code.clone()), bindings)
     }
 
-    /// The kernel that is stored under a key, or a newly compiled one.
+    /// Returns the kernel that is stored with a key, or a new one.
     fn kept(
         context: &Arc<Context>,
         key: &[u8],
@@ -65,8 +65,8 @@ impl Kernel {
         Ok(kernel)
     }
 
-    /// Loads a kernel, with the driver's compiled form if that is known. Returns the driver's
-    /// current compiled form, too.
+    /// Loads a kernel, from the driver's compiled form if that is known. Returns the driver's
+    /// compiled form.
     fn load(
         context: &Arc<Context>,
         code: &Code,
@@ -88,7 +88,7 @@ impl Kernel {
         // SAFETY: the key guarantees that the data is from this driver; it is complete.
         let cache =
             unsafe { device.create_pipeline_cache(&PipelineCacheDescriptor { label: None, data }) };
-        // Without a cache, the driver compiles the kernel.
+        // Without a pipeline cache, the driver compiles the kernel.
         let cache = cache.ok();
         let descriptor = ComputePipelineDescriptor {
             label: None,
@@ -123,11 +123,11 @@ impl Kernel {
 
     /// The hal's pipeline.
     pub fn pipeline(&self) -> &hal::ComputePipeline {
-        // The pipeline is taken out only when the kernel is dropped.
+        // It is taken out only when the kernel is dropped.
         self.pipeline.as_ref().expect("a kernel without pipeline")
     }
 
-    /// Returns true if the kernel may write the binding.
+    /// Returns true if the kernel may write a binding.
     pub fn writes(&self, binding: usize) -> bool {
         self.written.checked_shr(binding as u32).is_none_or(|bits| bits & 1 == 1)
     }
@@ -166,15 +166,15 @@ impl Deferred {
     }
 }
 
-/// Writes a program to the directory named by `ULTRAMARINE_WGPU_SOURCES`, to read it and for tests. The last line of the
-/// file lists the bindings with one-byte elements.
+/// Writes a program to the directory that `ULTRAMARINE_WGPU_SOURCES` names, for reading and for
+/// tests. Its last line lists the bindings whose elements are bytes.
 fn keep(source: &Source) {
     let Some(directory) = std::env::var_os("ULTRAMARINE_WGPU_SOURCES") else { return };
     let mut hasher = DefaultHasher::new();
     source.hash(&mut hasher);
     let name = format!("{:016x}.wgsl", hasher.finish());
     let text = format!("{}// bytes: {:?}\n", source.text, source.bytes);
-    // Errors are ignored, because no computation depends on this file.
+    // Ignore failures, because nothing depends on the file.
     _ = std::fs::write(std::path::Path::new(&directory).join(name), text);
 }
 
@@ -187,12 +187,13 @@ pub struct Programs {
 }
 
 impl Programs {
-    /// Without any kernels.
+    /// Makes an empty cache.
     pub fn new(context: Arc<Context>) -> Self {
         Self { context, kernels: Mutex::default() }
     }
 
-    /// The kernel of a program. Several may be compiled at the same time, but none twice.
+    /// Returns the kernel of a program. Several kernels may be compiled at the same time, but each
+    /// only once.
     pub fn get(&self, source: Source) -> Result<Arc<Kernel>> {
         let slot = lock(&self.kernels).entry(source.clone()).or_default().clone();
         let made = slot.get_or_init(|| Kernel::of(&self.context, &source).map(Arc::new));

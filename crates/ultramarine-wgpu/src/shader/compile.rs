@@ -1,4 +1,4 @@
-//! Parses WGSL with naga and generates SPIR-V from it, without checks of bounds or loops.
+//! Parses WGSL by naga, and generates SPIR-V, without checks of bounds or loops.
 
 use naga::back::spv::{self, BindingInfo, ZeroInitializeWorkgroupMemoryMode};
 use naga::proc::{BoundsCheckPolicies, BoundsCheckPolicy};
@@ -19,7 +19,7 @@ pub fn read(text: &str) -> Result<naga::Module, String> {
     naga::front::wgsl::parse_str(text).map_err(|e| e.emit_to_string(text))
 }
 
-/// Disables all bounds checks.
+/// Policies without bounds checks.
 pub(super) const UNCHECKED: BoundsCheckPolicies = BoundsCheckPolicies {
     index: BoundsCheckPolicy::Unchecked,
     buffer: BoundsCheckPolicy::Unchecked,
@@ -32,15 +32,15 @@ pub fn parse(text: &str) -> Result<Parsed, String> {
     Parsed::of(read(text)?, text, Capabilities::all(), 0)
 }
 
-/// The SPIR-V of a program of this crate with the entry point `main`. The program must not divide
+/// Returns the SPIR-V of a program of this crate with an entry point `main`, which does not divide
 /// by zero.
 #[cfg(test)]
 pub fn compile(text: &str) -> Result<Vec<u32>, String> {
     parse(text)?.spirv("main", Zeros::Left)
 }
 
-/// Validates a changed module of [`Parsed`], for a language without float64. naga's writers rely on this
-/// validation.
+/// Validates a changed module of [`Parsed`] for a language without float64. naga's writers rely on
+/// the validation.
 pub(super) fn without_float64(module: naga::Module) -> Result<Parsed, String> {
     let capabilities = Capabilities::all() - Capabilities::FLOAT64;
     let mut validator = Validator::new(ValidationFlags::all(), capabilities);
@@ -51,19 +51,18 @@ pub(super) fn without_float64(module: naga::Module) -> Result<Parsed, String> {
     Ok(Parsed { module, info })
 }
 
-/// Handling of zeros that WGSL guarantees and hardware does not provide. This crate's kernels do
-/// not need it, but users' kernels do.
+/// Guarantees about zeros that WGSL makes, but hardware does not. Kernels of this crate do not need
+/// them; users' kernels do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Zeros {
-    /// Not handled.
+    /// The guarantees are not implemented.
     Left,
-    /// Shared memory is zeroed at first, and integers may be divided by zero.
+    /// Shared memory is initialised with zeros, and integer division by zero is defined.
     Handled,
 }
 
 impl Parsed {
-    /// Validates a program that was parsed from source. `subgroups` has the bits of
-    /// VkSubgroupFeatureFlagBits.
+    /// Validates a parsed program. `subgroups` has the bits of VkSubgroupFeatureFlagBits.
     pub fn of(
         module: naga::Module,
         text: &str,
@@ -92,8 +91,7 @@ impl Parsed {
         let Some(point) = points.iter().position(|point| point.name == entry) else {
             return u32::MAX;
         };
-        // Pointers to buffers are not passed to functions, so every use of a buffer names it
-        // directly.
+        // Functions get no pointers to buffers, so all accesses name the buffer.
         let uses = self.info.get_entry_point(point);
         let globals = self.module.global_variables.iter();
         let written = globals.filter(|(handle, _)| uses[*handle].contains(GlobalUse::WRITE));
@@ -112,8 +110,8 @@ impl Parsed {
             binding_array_size: None,
         };
         let options = spv::Options {
-            // The version of Vulkan 1.2, in which floating-point modes and bytes in buffers need no
-            // extension.
+            // The version for Vulkan 1.2, in which floating-point modes and bytes in buffers need
+            // no extension.
             lang_version: (1, 5),
             flags: spv::WriterFlags::empty(),
             fake_missing_bindings: false,

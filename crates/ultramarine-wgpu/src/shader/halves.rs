@@ -1,9 +1,10 @@
-//! Cooperative matrices of half dtypes. naga derives the type of a matrix from the array that it is loaded from, and does
-//! not support bfloat16. The kernels here load from arrays of words, each with two half-precision numbers. This pass
-//! converts matrices of unsigned words to float16, and matrices of signed words to bfloat16 (`SPV_KHR_bfloat16`).
+//! Cooperative matrices of halves. naga takes the type of a matrix from the array that it is loaded
+//! from, and does not support bfloat16. The kernels here load from arrays of words, with two halves
+//! in each. This pass converts matrices of unsigned words to float16, and matrices of signed words
+//! to bfloat16 (`SPV_KHR_bfloat16`).
 //!
-//! Kernels without matrices use WGSL's half type for one purpose only: conversions to bfloat16 by the device, by which
-//! [`by_device`] replaces functions. This pass changes their half type to bfloat16, too.
+//! Kernels without matrices use halves only for conversions to bfloat16 by the device, which
+//! [`by_device`] substitutes for functions. Their halves become bfloat16, too.
 
 use super::source::Source;
 use super::spirv::{HEADER, instructions, op, opcode, operand, push};
@@ -18,8 +19,8 @@ const BFLOAT16: u32 = 0;
 /// Bits of a word.
 const WORD: u32 = 32;
 
-/// The functions of `numbers.wgsl` that round to bfloat16, and their replacements on the device. Conversion from bfloat16's
-/// bits needs the same type in the other direction, because these bits are not words.
+/// The functions of `numbers.wgsl` that round to bfloat16, and their replacements by the device's
+/// conversion. The bits of bfloat16 are no words, so they are obtained by the opposite conversion.
 const CONVERSIONS: [(&str, &str); 3] = [
     (
         "fn bf16_down(x: f32) -> u32 {\n",
@@ -35,8 +36,8 @@ const CONVERSIONS: [(&str, &str); 3] = [
     ),
 ];
 
-/// A program in which the device rounds to bfloat16. It is unchanged if it already uses halves, or
-/// does not round.
+/// Returns the program with rounding to bfloat16 by the device, unless it already has halves, or
+/// rounds no numbers.
 pub fn by_device(source: &Source) -> Cow<'_, Source> {
     const HEAD: &str = "enable wgpu_int16;\n";
     let Some(rest) = source.text.strip_prefix(HEAD) else { return Cow::Borrowed(source) };
@@ -54,7 +55,7 @@ pub fn by_device(source: &Source) -> Cow<'_, Source> {
     }
 }
 
-/// The module with matrices of words converted to matrices of half dtypes.
+/// Returns the module with its matrices of words converted to halves.
 pub fn made(module: &[u32]) -> Result<Vec<u32>, String> {
     let list = instructions(module)?;
     let all = |code: u32| list.iter().copied().filter(move |i| opcode(i) == code);
@@ -65,7 +66,7 @@ pub fn made(module: &[u32]) -> Result<Vec<u32>, String> {
     let signed: Vec<bool> = all(op::TYPE_COOPERATIVE_MATRIX)
         .filter_map(|i| words.get(&operand(i, 1)).copied())
         .collect();
-    // The source has declared float16 types, which come before all others and are otherwise unused.
+    // The source has declared the float16 types, which come before all others and are not used.
     let half = all(op::TYPE_FLOAT).find(|i| operand(i, 1) == 16).map(|i| operand(i, 0));
     let matrices = all(op::TYPE_COOPERATIVE_MATRIX).next().is_some();
     let bfloat16 = match signed.first() {
@@ -107,7 +108,7 @@ pub fn made(module: &[u32]) -> Result<Vec<u32>, String> {
     Ok(out)
 }
 
-/// A text as operands: bytes with at least one NUL at the end, packed into words.
+/// Encodes a text as operands: its bytes, with at least one NUL, in words.
 fn text(text: &str) -> Vec<u32> {
     let mut bytes = text.as_bytes().to_vec();
     bytes.resize(text.len() / 4 * 4 + 4, 0);

@@ -1,13 +1,11 @@
-//! Kernels in the High-Level Shader Language. naga generates them, and this module adds what naga
-//! cannot express:
+//! Kernels in the High-Level Shader Language, written by naga, with these corrections:
 //!
-//! * Results of float arithmetic are `precise`, because compilers otherwise contract and reassociate them, and ignore NaN.
-//! * All buffers are declared writable, as the hal's layouts require. naga would otherwise use another
-//!   kind of binding.
-//! * 64-bit integers change their signedness by conversion, because naga generates nothing for a bitcast
-//!   of that width.
+//! * Results of floating-point arithmetic are `precise`, because compilers contract and reassociate
+//! other results, as if there were no NaN. * All buffers are declared as writable, to match the
+//! hal's layouts. Otherwise naga would request another kind of binding. * 64-bit integers change
+//! their signedness by a conversion, because naga writes nothing for a bitcast of that width.
 //!
-//! Bytes are stored in 32-bit words here ([`BYTES`](super::source::BYTES)).
+//! Bytes are in words of 32 bits here ([`BYTES`](super::source::BYTES)).
 
 use super::compile::{Parsed, Zeros, without_float64};
 use super::text::Text;
@@ -18,11 +16,11 @@ use naga::{
     ScalarKind, StorageAccess, TypeInner, UnaryOperator,
 };
 
-/// Name of the exact variables. Programs do not use this name otherwise.
+/// Name of the exact variables. No program's source contains this name.
 const EXACT: &str = "exact";
 
-/// Generates the kernel of an entry point. As the hal requires, immediates are `b0`, binding `i` of group 0 is `u{i}`, and
-/// the number of workgroups is `b1` of space 1.
+/// Writes the kernel of an entry point. The locations match the hal's: immediates are `b0`, binding
+/// `i` of group 0 is `u{i}`, and the number of groups is `b1` of space 1.
 pub fn write(parsed: &Parsed, entry: &str, zeros: Zeros) -> Result<Text, String> {
     let mut module = parsed.module.clone();
     for (_, variable) in module.global_variables.iter_mut() {
@@ -65,8 +63,8 @@ pub fn write(parsed: &Parsed, entry: &str, zeros: Zeros) -> Result<Text, String>
     Ok(Text { source: precise(&source), entry: name, group, written })
 }
 
-/// Names the results of float arithmetic, so that they become variables in the source, and inserts conversions between
-/// 64-bit integers.
+/// Names the results of floating-point arithmetic, so that they become variables in the source, and
+/// converts between 64-bit integers.
 fn prepare(function: &mut Function, info: &FunctionInfo, module: &Module) {
     let scalar_of = |handle: Handle<Expression>| {
         let inner = info[handle].ty.inner_with(&module.types);
@@ -113,7 +111,7 @@ fn is_arithmetic(expression: &Expression) -> bool {
     }
 }
 
-/// The source with `precise` added to the declarations of the exact variables.
+/// Returns the source with `precise` at the declarations of the exact variables.
 fn precise(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + text.len() / 8);
     for line in text.split_inclusive('\n') {

@@ -1,9 +1,9 @@
-//! The functions that programs are made of. Each program takes only those that it uses, because compilers would
-//! spend time on the others, too.
+//! The functions for programs. A program contains only those that it uses, because compilers take
+//! time for the others too.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Functions and constants of WGSL by name. A [`Program`](super::source::Program) takes those that
+/// WGSL functions and constants by name. A [`Program`](super::source::Program) contains those that
 /// it uses.
 #[derive(Clone, Default)]
 pub struct Library<'a> {
@@ -11,8 +11,9 @@ pub struct Library<'a> {
 }
 
 impl<'a> Library<'a> {
-    /// Adds the items of a source. Each begins with `fn` or `const` at the start of a line, and ends at a line that is
-    /// `}`, or with its own line. Among items with the same name, the last one counts.
+    /// Adds the items of a source. Each begins with `fn` or `const` at the start of a line, and
+    /// ends at a line that is `}`, or with its own line. If several items have the same name, the
+    /// last one counts.
     pub fn add(&mut self, text: &'a str) {
         let mut at = 0;
         while let Some(line) = text[at..].split_inclusive('\n').next() {
@@ -41,7 +42,7 @@ impl<'a> Library<'a> {
         self.items.contains_key(name)
     }
 
-    /// The items that a source uses, directly or through other items.
+    /// Returns the items that a source names, and the items that these name.
     pub fn used_by(&self, text: &str) -> String {
         let mut found = BTreeSet::new();
         let mut open = vec![text];
@@ -58,7 +59,7 @@ impl<'a> Library<'a> {
     }
 }
 
-/// A source with a suffix added to the words for which `own` returns true.
+/// Adds a suffix to the words of a source for which `own` returns true.
 pub fn renamed(text: &str, own: impl Fn(&str) -> bool, suffix: &str) -> String {
     let mut out = String::with_capacity(2 * text.len());
     let mut rest = text;

@@ -1,16 +1,13 @@
-//! Kernels from source to the code that hals take: WGSL through naga, followed by passes for
-//! features that naga does not support.
+//! Kernels from source to the form for the hals: naga processes WGSL, and passes add features that
+//! naga does not support.
 //!
-//! * [`source`](mod@source): programs as source, made from [`library`] functions and the operation's
-//!   own;
-//! * [`vector`]: loads and stores of several elements;
-//! * [`compile`]: WGSL to SPIR-V, and the buffers that a kernel writes;
-//! * [`patch`]: IEEE 754 semantics of floating point;
-//! * [`narrow`]: buffers of bytes;
-//! * [`shared`]: shared memory in kernels of Vulkan's memory model;
-//! * [`halves`]: float16 and bfloat16 matrices in such kernels, and conversions by the device;
-//! * [`msl`], [`hlsl`]: the counterparts for Metal and DirectX 12, which produce [`text`]; [`msl_kernel`]: users' kernels
-//!   for Metal. They are compiled and tested on all targets.
+//! * [`source`](mod@source): sources of programs, made of [`library`] functions and the operation's
+//! own functions * [`vector`]: loads and stores of several elements * [`compile`]: WGSL to SPIR-V,
+//! and the buffers that a kernel writes * [`patch`]: IEEE 754 floating-point semantics *
+//! [`narrow`]: buffers of bytes * [`shared`]: shared memory in kernels with Vulkan's memory model *
+//! [`halves`]: matrices of float16 and of bfloat16 in such kernels, and conversions by the device *
+//! [`msl`], [`hlsl`]: the corresponding steps for Metal and DirectX 12, whose result is a [`text`];
+//! [`msl_kernel`]: users' kernels for Metal. These modules are compiled and tested on all targets.
 
 pub mod compile;
 pub mod halves;

@@ -1,11 +1,10 @@
-//! Kernels in the Metal Shading Language. naga generates them, and this module adds what naga
-//! cannot express:
+//! Kernels in the Metal Shading Language, written by naga, with these corrections:
 //!
-//! * Fast math is disabled for the whole source: there is no contraction, and NaN, infinities and signs of zero follow
-//!   IEEE 754. The pragmas for this require Metal 3.2 (macOS 15).
-//! * Buffers of bytes: naga's arrays of 16-bit elements become arrays of 8-bit elements.
-//! * Shared memory is declared in the kernel, because the hal does not set the lengths of a kernel's arguments
-//!   if it gets source.
+//! * Fast math is off for the whole source: there is no contraction, and NaN, infinities and signs
+//! of zero follow IEEE 754. The pragmas for this need Metal 3.2 (macOS 15). * Buffers of bytes:
+//! naga's array of 16-bit elements becomes an array of bytes. * Shared memory is declared in the
+//! kernel, because the hal sets no lengths for a kernel's arguments if the kernel is passed as
+//! source.
 
 use super::compile::{Parsed, UNCHECKED, Zeros, without_float64};
 use super::text::Text;
@@ -13,7 +12,7 @@ use naga::back::msl;
 use naga::{ArraySize, Module, Scalar, ScalarKind, Type, TypeInner};
 use std::fmt::Write as _;
 
-/// Inserted after naga's includes.
+/// Comes after naga's includes.
 const EXACT: &str = "#if __METAL_VERSION__ < 320
 #error \"Metal 3.2 is needed, which macOS 15 and iOS 18 have\"
 #endif
@@ -21,14 +20,14 @@ const EXACT: &str = "#if __METAL_VERSION__ < 320
 #pragma METAL fp contract(off)
 ";
 
-/// Names of the arrays that become bytes, with the types of their elements before and after.
+/// Names of the arrays that become bytes, with their element types before and after.
 const BYTES: [(&str, ScalarKind, &str, &str); 2] = [
     ("Bytes", ScalarKind::Uint, "ushort", "uchar"),
     ("SignedBytes", ScalarKind::Sint, "short", "char"),
 ];
 
-/// Generates the kernel of an entry point. Immediates are buffer 0, and binding `i` of group 0 is buffer `i` + 1. The
-/// buffers at the bindings `bytes` have one-byte elements.
+/// Writes the kernel of an entry point. Immediates are buffer 0, and binding `i` of group 0 is
+/// buffer `i` + 1. At the bindings in `bytes`, elements are bytes.
 pub fn write(parsed: &Parsed, entry: &str, zeros: Zeros, bytes: &[u32]) -> Result<Text, String> {
     let mut module = parsed.module.clone();
     if let Some(function) = lengths(&module) {
@@ -45,7 +44,7 @@ pub fn write(parsed: &Parsed, entry: &str, zeros: Zeros, bytes: &[u32]) -> Resul
     let resources = msl::EntryPointResources {
         resources: bindings.map(target).collect(),
         immediates_buffer: Some(0),
-        // The kernel does not read it.
+        // No kernel reads it.
         sizes_buffer: Some(30),
     };
     let options = msl::Options {
@@ -73,7 +72,7 @@ pub fn write(parsed: &Parsed, entry: &str, zeros: Zeros, bytes: &[u32]) -> Resul
     Ok(Text { source: finished(&text, &name)?, entry: name, group, written })
 }
 
-/// naga's source with the changes that the module's documentation lists.
+/// Applies the module's corrections to naga's source.
 fn finished(text: &str, entry: &str) -> Result<String, String> {
     let mut text = once(text, "\nusing metal::uint;\n", &format!("\n{EXACT}using metal::uint;\n"))?;
     for (name, _, before, behind) in BYTES {
@@ -82,8 +81,8 @@ fn finished(text: &str, entry: &str) -> Result<String, String> {
             text = once(&text, &declared, &format!("typedef {behind} {name}[1];"))?;
         }
     }
-    // Metal functions that the schema requires to be exact. The others are exact already, or are chosen
-    // by their users.
+    // Metal functions that the schema requires to be exact. Other functions are exact, or their
+    // users chose their precision.
     let text = text.replace("metal::sqrt(", "metal::precise::sqrt(");
     let unknown = || format!("naga's text of {entry} looks otherwise than expected");
     let start = format!("kernel void {entry}(\n");
@@ -103,7 +102,7 @@ fn finished(text: &str, entry: &str) -> Result<String, String> {
     Ok(format!("{head}{start}  {}\n) {{\n{shared}{body}", kept.join("\n, ")))
 }
 
-/// Replaces a part of the source that occurs exactly once.
+/// Replaces a part of a source that occurs exactly once.
 fn once(text: &str, part: &str, by: &str) -> Result<String, String> {
     match text.matches(part).count() {
         1 => Ok(text.replacen(part, by, 1)),
@@ -132,7 +131,7 @@ fn name_bytes(module: &mut Module, bindings: &[u32]) -> Result<(), String> {
     Ok(())
 }
 
-/// The first function that queries the length of a buffer.
+/// Returns the first function that queries the length of a buffer.
 fn lengths(module: &Module) -> Option<String> {
     let points = module.entry_points.iter().map(|point| &point.function);
     let mut functions = module.functions.iter().map(|(_, function)| function).chain(points);

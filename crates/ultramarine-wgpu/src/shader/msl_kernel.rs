@@ -1,9 +1,9 @@
-//! Users' kernels in the Metal Shading Language. The host numbers a kernel's buffers from 0. The hal binds them from 1 on,
-//! because buffer 0 is for immediates, which the backend's own kernels use.
+//! Users' kernels in the Metal Shading Language. The host numbers a kernel's buffers from 0. The
+//! hal binds them from 1, because buffer 0 is for immediates, which the backend's own kernels use.
 
 use std::ops::Range;
 
-/// A kernel's source, with buffers numbered as the hal binds them.
+/// A kernel's source with the hal's buffer numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Numbered {
     /// The source.
@@ -16,8 +16,8 @@ pub struct Numbered {
 
 const BUFFER: &str = "[[buffer(";
 
-/// The source with an entry point's buffers numbered from 1 on. The error says what is missing: the kernel, or buffers
-/// numbered from 0.
+/// Returns the source with the buffers of an entry point numbered from 1. The error says what is
+/// missing: the kernel, or buffers numbered from 0.
 pub fn numbered(source: &str, entry: &str) -> Result<Numbered, String> {
     let parameters =
         parameters(source, entry).ok_or_else(|| format!("the source has no kernel {entry}"))?;
@@ -49,7 +49,8 @@ pub fn numbered(source: &str, entry: &str) -> Result<Numbered, String> {
     Ok(Numbered { source: text, buffers: found.len(), written })
 }
 
-/// The position of an entry point's parameters between their parentheses. A template instance is named by `host_name`.
+/// Returns the range of an entry point's parameters, between their parentheses. A template instance
+/// is named by `host_name`.
 fn parameters(source: &str, entry: &str) -> Option<Range<usize>> {
     let named = format!("host_name(\"{entry}\")");
     let function = match source.find(&named) {
@@ -74,7 +75,7 @@ fn parameters(source: &str, entry: &str) -> Option<Range<usize>> {
     None
 }
 
-/// Splits parameters; each part includes the comma before it.
+/// Splits parameters. Each includes the comma before it.
 fn split(parameters: &str) -> Vec<&str> {
     let (mut depth, mut start, mut all) = (0_i32, 0, Vec::new());
     for (at, c) in parameters.char_indices() {

@@ -1,5 +1,6 @@
-//! Buffers of bytes. naga has no 8-bit integers, so programs declare such buffers with 16-bit elements. This pass
-//! changes the buffers' types to arrays of bytes, and adds conversions at loads and stores. Registers keep 16 bits.
+//! Buffers of bytes. naga does not support 8-bit integers, so programs declare such buffers with
+//! 16-bit elements. This pass changes the buffers to arrays of bytes, and adds conversions to loads
+//! and stores. Values in registers keep their 16 bits.
 
 use super::spirv::{self, HEADER, instructions, op, opcode, operand, push};
 use std::collections::HashMap;
@@ -14,14 +15,14 @@ const OFFSET: u32 = 35;
 /// Storage class of the buffers.
 const STORAGE_BUFFER: u32 = 12;
 
-/// The types for bytes of one signedness.
+/// The byte types of one signedness.
 #[derive(Clone, Copy)]
 struct Bytes {
     element: u32,
     element_pointer: u32,
 }
 
-/// A buffer that is narrowed to bytes.
+/// A buffer that becomes an array of bytes.
 #[derive(Clone, Copy)]
 struct Narrowed {
     /// Type of the elements in registers, and its signedness.
@@ -59,8 +60,8 @@ impl Types {
         types
     }
 
-    /// The element type of a buffer, and its signedness, if the buffer is a pointer to a struct with a runtime array
-    /// of 16-bit integers.
+    /// Returns a buffer's element type and its signedness. The buffer is a pointer to a struct with
+    /// a runtime array of 16-bit integers.
     fn element(&self, variable: u32) -> Option<(u32, u32)> {
         let block = self.pointers.get(self.variables.get(&variable)?)?;
         let element = self.arrays.get(self.structs.get(block)?)?;
@@ -71,7 +72,7 @@ impl Types {
     }
 }
 
-/// The module in which the buffers at these bindings consist of bytes.
+/// Returns the module with byte elements in the buffers at these bindings.
 pub fn narrow(module: &[u32], bindings: &[u32]) -> Result<Vec<u32>, String> {
     if bindings.is_empty() {
         return Ok(module.to_vec());
@@ -139,8 +140,8 @@ pub fn narrow(module: &[u32], bindings: &[u32]) -> Result<Vec<u32>, String> {
                 words[0] = narrowed[&second].pointer;
                 push(&mut out, op::VARIABLE, &words);
             }
-            // naga generates one access chain from the variable to its array and another from there to the element, or a
-            // single chain for both.
+            // naga makes either a chain from the variable to its array and another one to the
+            // element, or a single chain.
             op::ACCESS_CHAIN if narrowed.contains_key(&third) => {
                 let buffer = narrowed[&third];
                 let mut words = instruction[1..].to_vec();

@@ -1,4 +1,4 @@
-//! Floating point with IEEE 754 semantics: no contraction; infinities, NaNs and signs of zero are
+//! Floating-point semantics of IEEE 754: no contraction, and infinities, NaNs and signs of zero are
 //! preserved.
 
 use super::spirv::{self, HEADER, instructions, op, opcode, operand, push};
@@ -11,8 +11,8 @@ const SPECIALS: (u32, u32) = (4461, 4466);
 const TO_NEAREST: (u32, u32) = (4462, 4467);
 const SUBNORMALS: (u32, u32) = (4459, 4464);
 
-/// The rounding modes and special-value modes that SPIR-V may request from the driver, for 16-, 32-
-/// and 64-bit types.
+/// The rounding modes and special values that SPIR-V may request from the driver, for types of 16,
+/// 32 and 64 bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FloatControls {
     /// SignedZeroInfNanPreserve.
@@ -23,17 +23,18 @@ pub struct FloatControls {
     pub subnormals: [bool; 3],
 }
 
-/// Returns true for float arithmetic, to whose results the decoration is added.
+/// Returns true for floating-point arithmetic, whose results get the decoration.
 fn is_float_arithmetic(opcode: u32) -> bool {
     // FNegate, FAdd, FSub, FMul, FDiv, FRem, FMod, VectorTimesScalar to Dot.
     matches!(opcode, 127 | 129 | 131 | 133 | 136 | 140..=148)
 }
 
-/// The module with three changes: NoContraction on every result of float arithmetic; the modes that the device supports,
-/// for the widths in use; and a `!=` that is true for NaN, because naga writes it as an ordered comparison.
+/// Returns the module with three changes: NoContraction on every result of floating-point
+/// arithmetic; the modes that the device supports, for the widths in use; and a `!=` that is true
+/// for NaN, which naga writes as an ordered comparison.
 pub fn patch(module: &[u32], offered: &FloatControls) -> Result<Vec<u32>, String> {
     let list = instructions(module)?;
-    // Types with an encoding of their own, such as bfloat16, have no modes.
+    // Types with a special encoding, such as bfloat16, have no modes.
     let plain = |i: &&&[u32]| opcode(i) == op::TYPE_FLOAT && i.len() == 3;
     let widths = list.iter().filter(plain).map(|i| operand(i, 1));
     let widths: Vec<u32> = widths.collect();
@@ -68,7 +69,7 @@ pub fn patch(module: &[u32], offered: &FloatControls) -> Result<Vec<u32>, String
             in_capabilities = false;
             out.append(&mut capabilities);
         }
-        // The modes come after the entry points. naga's own modes may follow.
+        // The modes follow the entry points. naga's own modes may come after them.
         if code == op::ENTRY_POINT {
             out.extend_from_slice(instruction);
             if std::mem::take(&mut before_modes) {

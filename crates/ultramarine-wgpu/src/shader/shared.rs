@@ -1,5 +1,5 @@
-//! Vulkan's memory model, which naga requests for kernels with cooperative matrices. In this model, barriers only order
-//! accesses that are marked as non-private, and naga does not mark them.
+//! Vulkan's memory model, which naga requests in kernels with cooperative matrices. In this model,
+//! barriers order only accesses that are marked as non-private, but naga does not mark them.
 
 use super::spirv::{HEADER, instructions, op, opcode, operand, push};
 use std::collections::{HashMap, HashSet};
@@ -8,11 +8,11 @@ use std::collections::{HashMap, HashSet};
 const CAPABILITY: u32 = 5345;
 /// NonPrivatePointer, a memory operand of an access.
 const NOT_PRIVATE: u32 = 0x20;
-/// The storage class Workgroup. Buffers are not included, because kernels do not read buffer elements
-/// that other invocations of the same launch write.
+/// The storage class Workgroup. Buffers need no marks, because invocations do not read from buffers
+/// what other invocations of the kernel write.
 const WORKGROUP: u32 = 4;
 
-/// The module with all accesses to workgroup memory marked, if it uses this memory model.
+/// Returns the module with all accesses to workgroup memory marked, if it uses that memory model.
 pub fn marked(module: &[u32]) -> Result<Vec<u32>, String> {
     let list = instructions(module)?;
     let model = |i: &&[u32]| opcode(i) == op::CAPABILITY && operand(i, 0) == CAPABILITY;
@@ -61,7 +61,7 @@ mod tests {
         };
         let plain = compile(&text("", "")).unwrap();
         assert_eq!(marked(&plain).unwrap(), plain);
-        // naga requests the memory model if a matrix type is declared.
+        // naga requests the memory model if such a type is declared.
         let more = "var c: Sums = coopLoadT<Sums>(&room[0], 16u); coopStoreT(c, &a[0], 16u);";
         let enable = "enable wgpu_cooperative_matrix;\nalias Sums = coop_mat16x16<f32, C>;";
         let module = compile(&text(enable, more)).unwrap();

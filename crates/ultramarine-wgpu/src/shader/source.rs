@@ -1,4 +1,5 @@
-//! Programs as source: declarations of tensors, library functions, and a body that runs once per invocation.
+//! Sources of programs: declarations of tensors, library functions, and a body that runs once for
+//! each invocation.
 
 use super::library::Library;
 use crate::dtype::{Dtype, Wgsl};
@@ -7,28 +8,29 @@ use std::fmt::Write as _;
 /// Invocations of a workgroup.
 pub const GROUP: u32 = 64;
 
-/// Number of a command's words that its kernel gets as immediates. The words after these are in memory, where loads wait for each
-/// other. With two further words, they fill the 128 bytes that every Vulkan device provides for immediates. HLSL would align an
-/// array's elements to 16 bytes, so there all words are in memory.
+/// Number of a command's words that are passed as immediates. Further words are in memory, where
+/// loads wait for each other. With two more words, they fill the 128 bytes of immediates that every
+/// Vulkan device supports. In HLSL, each array element would take 16 bytes, so there all words are
+/// in memory.
 pub const INLINE: usize = if cfg!(windows) { 0 } else { 30 };
-/// Number of words of a kernel's immediates: the location of the command's words in memory, a zero whose value compilers
-/// cannot know, and the first of the command's words.
+/// Number of words of a kernel's immediates: the position of the command's words in memory, a zero
+/// that compilers cannot know, and the command's first words.
 pub const IMMEDIATES: usize = 2 + INLINE;
 
 /// Functions that all programs may use.
 const NUMBERS: &str = include_str!("../../kernels/numbers.wgsl");
 const WALK: &str = include_str!("../../kernels/walk.wgsl");
 
-/// The representation of one-byte elements in buffers. WGSL has no 8-bit integers.
+/// The representation of byte elements in buffers. WGSL has no 8-bit integers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bytes {
-    /// The source declares 16 bits, and a pass changes them to 8.
+    /// The source declares 16 bits, which a pass changes to 8.
     Narrowed,
-    /// The source uses 32-bit words, of which a store atomically changes a part.
+    /// The source uses words of 32 bits. A store changes a part of a word atomically.
     Words,
 }
 
-/// The representation for this build's hal: HLSL does not support bytes either.
+/// The representation for this build's hal. HLSL does not support bytes either.
 pub const BYTES: Bytes = if cfg!(windows) { Bytes::Words } else { Bytes::Narrowed };
 
 /// A tensor of a [`Program`]: a binding, with functions that load and store its elements.
@@ -40,25 +42,25 @@ pub struct Tensor {
     pub dtype: Dtype,
 }
 
-/// A program under construction: its tensors, the functions that it uses, and its body. [`Source`]
-/// is made from it.
+/// A program under construction: its tensors, the functions that it uses, and its body. It is built
+/// into a [`Source`].
 #[derive(Clone)]
 pub struct Program<'a> {
     tensors: Vec<Tensor>,
     arrays: Vec<(&'static str, &'static str)>,
-    /// The array in which, after barriers, workgroups see what other workgroups wrote.
+    /// The array in which workgroups see other workgroups' writes after barriers.
     coherent: &'static str,
     library: Library<'a>,
-    /// Additional features of the language, each preceded by a comma.
+    /// Enabled language features, each followed by a comma.
     enabled: &'static str,
     items: String,
     prologue: String,
     body: String,
-    /// Invocations of a workgroup, if these compute together.
+    /// Invocations of a workgroup that cooperates.
     together: Option<u32>,
 }
 
-/// A program's source, and other information that its compilation needs. Kernels are cached by it.
+/// A program's source, and the data that its compilation needs. Kernels are cached by it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Source {
     /// WGSL.
@@ -87,20 +89,18 @@ impl<'a> Program<'a> {
         self
     }
 
-    /// Adds a buffer of a WGSL type after the tensors, for values that are internal to the
-    /// operation.
+    /// Adds a buffer of a WGSL type after the tensors, for values inside the operation.
     pub fn array(mut self, name: &'static str, element: &'static str) -> Self {
         self.arrays.push((name, element));
         self
     }
 
-    /// Likewise, a buffer in which, after storage barriers, workgroups see what other workgroups
-    /// wrote.
+    /// Adds a buffer in which workgroups see other workgroups' writes after storage barriers.
     pub fn coherent_array(self, name: &'static str, element: &'static str) -> Self {
         Self { coherent: name, ..self.array(name, element) }
     }
 
-    /// Enables features of the language, each preceded by a comma.
+    /// Enables language features, each followed by a comma.
     pub fn enable(mut self, features: &'static str) -> Self {
         self.enabled = features;
         self
@@ -112,28 +112,28 @@ impl<'a> Program<'a> {
         self
     }
 
-    /// Likewise, adds the functions of a library.
+    /// Adds the functions of a library.
     pub fn with_library(mut self, library: Library<'a>) -> Self {
         self.library.join(library);
         self
     }
 
-    /// Adds declarations: the program's own aliases, constants and functions.
+    /// Adds declarations: aliases, constants, and the program's own functions.
     pub fn item(mut self, text: &str) -> Self {
         self.items.push_str(text);
         self.items.push('\n');
         self
     }
 
-    /// Sets the code that an invocation runs. `i` is the invocation's index, which is below word 0
-    /// of the command.
+    /// Sets the code for an invocation. `i` is its index, which is below word 0 of the command.
     pub fn body(mut self, text: &str) -> Self {
         self.body = text.to_owned();
         self
     }
 
-    /// Sets the code that the invocations of a workgroup run together. `g` is the workgroup's index, which is below word
-    /// 0 of the command; `local` is the invocation's index in the workgroup.
+    /// Sets the code for the cooperating invocations of a workgroup. `g` is the index of the
+    /// workgroup, which is below word 0 of the command, and `local` the index of the invocation in
+    /// the workgroup.
     pub fn group_body(mut self, invocations: u32, text: &str) -> Self {
         self.together = Some(invocations);
         self.body(text)
@@ -145,12 +145,12 @@ impl<'a> Program<'a> {
         self
     }
 
-    /// The complete source.
+    /// Builds the complete source.
     pub fn build(self) -> Source {
         self.build_with(BYTES)
     }
 
-    /// The complete source, with the given representation of bytes.
+    /// Builds the complete source with this representation of bytes.
     pub fn build_with(self, how: Bytes) -> Source {
         let mut own = self.items;
         let mut bytes = Vec::new();
@@ -218,7 +218,7 @@ impl<'a> Program<'a> {
     }
 }
 
-/// Declares the immediates, and the function `word` of a word's index.
+/// Returns the immediates, and the function `word` that returns a word by its index.
 fn words() -> String {
     let (member, first) = match INLINE {
         0 => Default::default(),
@@ -233,7 +233,7 @@ fn words() -> String {
     )
 }
 
-/// A tensor of bytes in words. Invocations may write different bytes of the same word at the same
+/// Declares a tensor of bytes in words. Invocations may write different bytes of a word at the same
 /// time.
 fn bytes_in_words(binding: u32, name: &str, dtype: Dtype) -> String {
     let register = dtype.register();
@@ -249,12 +249,12 @@ fn bytes_in_words(binding: u32, name: &str, dtype: Dtype) -> String {
     )
 }
 
-/// The workgroups for a number of invocations; `most` is the maximum along each dimension.
+/// Returns the workgroups for this many invocations. `most` is the limit on each dimension.
 pub fn groups_for(invocations: u64, most: [u32; 3]) -> [u32; 3] {
     grid_of(invocations.div_ceil(u64::from(GROUP)), most)
 }
 
-/// A grid with at least the given number of workgroups.
+/// Returns a grid of at least this many workgroups.
 pub fn grid_of(groups: u64, most: [u32; 3]) -> [u32; 3] {
     let groups = groups.max(1);
     let rows = groups.div_ceil(u64::from(most[0].max(1)));

@@ -1,4 +1,4 @@
-//! The words of SPIR-V modules, as far as this crate's passes read and write them.
+//! The words of SPIR-V modules, as far as the passes here use them.
 
 /// Opcodes.
 pub mod op {
@@ -41,7 +41,7 @@ pub mod op {
 /// Words before the first instruction.
 pub const HEADER: usize = 5;
 
-/// The instructions of a module, or an error if it is invalid.
+/// Returns the instructions of a module, or the reason why it is invalid.
 pub fn instructions(module: &[u32]) -> Result<Vec<&[u32]>, String> {
     let mut list = Vec::new();
     let mut rest = module.get(HEADER..).ok_or("a SPIR-V module without header")?;
@@ -62,7 +62,7 @@ pub fn opcode(instruction: &[u32]) -> u32 {
     instruction[0] & 0xffff
 }
 
-/// Operand `i` of an instruction; 0 if it has fewer operands.
+/// Returns operand `i` of an instruction, or 0 if it has fewer operands.
 pub fn operand(instruction: &[u32], i: usize) -> u32 {
     instruction.get(i + 1).copied().unwrap_or(0)
 }
@@ -73,7 +73,7 @@ pub fn push(to: &mut Vec<u32>, opcode: u32, operands: &[u32]) {
     to.extend_from_slice(operands);
 }
 
-/// Returns true for instructions that come after a module's annotations: types, constants and
+/// Returns true for instructions that follow the annotations of a module: types, constants and
 /// variables.
 pub fn is_declaration(opcode: u32) -> bool {
     matches!(opcode,

@@ -1,6 +1,6 @@
-//! Kernels in languages that drivers take as source.
+//! Kernels in languages that are passed to drivers as source.
 
-/// A kernel in MSL or HLSL, with the information that a launch needs.
+/// A kernel's source in MSL or HLSL, with the data that a launch needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Text {
     /// The source.
@@ -14,7 +14,7 @@ pub struct Text {
 }
 
 impl Text {
-    /// The whole kernel as bytes, to be stored.
+    /// Returns the text as bytes, for storing it.
     pub fn to_bytes(&self) -> Vec<u8> {
         let [x, y, z] = self.group;
         let head = [x, y, z, self.written, self.entry.len() as u32];

@@ -1,14 +1,15 @@
-//! Loads and stores of several elements at once, for buffers that are declared as arrays of vectors.
+//! Loads and stores of 4 elements at once, in buffers that are declared as arrays of such vectors.
 
 use crate::dtype::Dtype;
 
 /// Elements of a vector.
 pub const FOUR: i64 = 4;
 
-/// Maximum size in bytes of a vector whose elements have 1 or 2 bytes.
+/// Limit on the bytes of a vector whose elements have at most 2 bytes.
 pub const PACKED: usize = 16;
 
-/// The WGSL type of `width` elements in a buffer: 4, or more if elements have 1 or 2 bytes.
+/// Returns the WGSL type of this many elements in a buffer: 4, or more if they have at most 2
+/// bytes.
 pub fn vector_of(dtype: Dtype, width: usize) -> &'static str {
     match (dtype, width * dtype.bytes() as usize) {
         (Dtype::Uint32, _) => "vec4<u32>",
@@ -42,7 +43,7 @@ pub fn elements(dtype: Dtype, w: &str, width: usize) -> Vec<String> {
     }
     let bits = 8 * dtype.bytes();
     let part = |word: &str, shift: u64| match dtype {
-        // The highest bits are shifted down arithmetically, which extends the sign.
+        // The highest bits are shifted with their sign.
         Dtype::Int8 | Dtype::Int16 => {
             format!("(bitcast<i32>({word} << {}u) >> {}u)", 32 - bits - shift, 32 - bits)
         }
@@ -86,8 +87,8 @@ pub fn vector(dtype: Dtype, values: &[String]) -> String {
     if words.len() == 1 { words.concat() } else { format!("{kind}({})", words.join(", ")) }
 }
 
-/// The function `pick_NAME(at, step, room)`: 4 elements from an offset on, as `Q`, whose fields are `x` to `w`. Elements
-/// from `room` on are zeros, or arbitrary if the buffer consists of vectors.
+/// Returns the function `pick_NAME(at, step, room)`: 4 elements from a position on, as a `Q` with
+/// parts `x` to `w`. Elements from `room` on are zeros, or arbitrary in a buffer of vectors.
 pub fn pick(name: &str, dtype: Dtype, vectors: bool) -> String {
     let head = format!("fn pick_{name}(at: u32, step: u32, room: u32) -> Q {{\n");
     head + &match vectors {

@@ -1,4 +1,4 @@
-//! Commands before they are encoded, with all the resources that they use.
+//! Commands before they are encoded, with all objects that they use.
 
 use super::timestamps::Stamp;
 use crate::memory::{Block, Buffer};
@@ -12,21 +12,21 @@ use std::sync::Arc;
 pub struct Binding {
     /// The buffer; `None` for the batch's words.
     pub place: Option<Arc<Block>>,
-    /// The binding's offset in the buffer.
+    /// Offset in the buffer at which the binding begins.
     pub offset: u64,
-    /// Its size in bytes; `None` for everything up to the buffer's end.
+    /// Its bytes. `None` for everything up to the buffer's end.
     pub bytes: Option<NonZero<u64>>,
 }
 
-/// A single action of the device. Commands append actions to a [`Batch`].
+/// An action of the device. Commands append actions to a [`Batch`].
 pub enum Action {
     /// Runs a kernel.
     Dispatch {
         /// The kernel.
         kernel: Arc<Kernel>,
-        /// Its bindings, which come after that of the words.
+        /// Its bindings, after the binding of the words.
         bindings: Vec<Binding>,
-        /// The range of its words among the batch's. If it is not `None`, they are binding 0.
+        /// Its range in the batch's words, which are binding 0 if there are any.
         words: Option<Range<usize>>,
         /// Workgroups.
         groups: [u32; 3],
@@ -40,7 +40,7 @@ pub enum Action {
         /// Number of bytes.
         bytes: u64,
     },
-    /// Records the time.
+    /// Records a timestamp.
     Timestamp(Arc<Stamp>),
 }
 
@@ -53,7 +53,7 @@ pub struct Batch {
     pub words: Vec<u32>,
     /// Names of the commands, for messages.
     pub names: Vec<Arc<str>>,
-    /// Temporaries, which are freed when the commands have completed.
+    /// Temporary buffers, which are freed when the commands are complete.
     pub temporaries: Vec<Buffer>,
 }
 
@@ -68,7 +68,8 @@ impl Batch {
         self.actions.push(Action::Timestamp(stamp));
     }
 
-    /// Appends a dispatch of an operation's kernel with its own words: the first, and the rest.
+    /// Appends a dispatch of an operation's kernel, with its own words: the first word, and further
+    /// ones.
     pub fn dispatch(
         &mut self,
         kernel: &Arc<Kernel>,
@@ -86,8 +87,8 @@ impl Batch {
         self.actions.push(Action::Dispatch { kernel: kernel.clone(), bindings, words, groups });
     }
 
-    /// Returns true if a kernel reads words from memory: it has more words than fit in its immediates, or a
-    /// binding for them.
+    /// Returns true if a kernel reads words from memory: it has more than its immediates hold, or
+    /// binds them.
     pub fn words_in_memory(&self) -> bool {
         self.actions.iter().any(|action| match action {
             Action::Dispatch { bindings, words, .. } => {
@@ -98,13 +99,13 @@ impl Batch {
         })
     }
 
-    /// Undoes everything that was added after a mark from [`Batch::mark`].
+    /// Removes everything that was appended after a mark of [`Batch::mark`].
     pub fn truncate(&mut self, (actions, words): (usize, usize)) {
         self.actions.truncate(actions);
         self.words.truncate(words);
     }
 
-    /// The numbers of actions and of words so far, as a mark for [`Batch::truncate`].
+    /// Returns the current numbers of actions and of words.
     pub fn mark(&self) -> (usize, usize) {
         (self.actions.len(), self.words.len())
     }

@@ -1,4 +1,4 @@
-//! Timeline events: the recorded values, each with the submission after which the event has this value.
+//! Timeline events: the recorded values, each with the submission after which the event reaches it.
 
 use crate::context::lock;
 use std::sync::{Arc, Mutex};
@@ -15,21 +15,21 @@ struct Mark {
 struct Marks {
     /// Largest value that is known to be reached.
     reached: u64,
-    /// Recorded values whose submissions may not have completed.
+    /// Recorded values whose submissions may not be complete.
     open: Vec<Mark>,
 }
 
-/// A timeline event of the host: a value that only grows, recorded by streams.
+/// A timeline event of the host: a value that only increases, and that streams record.
 #[derive(Clone, Debug, Default)]
 pub struct Event(Arc<Mutex<Marks>>);
 
 impl Event {
-    /// Sets the event to a value once a submission has completed.
+    /// Makes the event reach a value once a submission is complete.
     pub(super) fn mark(&self, value: u64, submission: u64) {
         lock(&self.0).open.push(Mark { value, submission });
     }
 
-    /// The value when the first `completed` submissions have completed.
+    /// Returns the value if the first `completed` submissions are complete.
     pub fn value(&self, completed: u64) -> u64 {
         let mut marks = lock(&self.0);
         let done = marks.open.iter().filter(|mark| mark.submission <= completed);
@@ -39,8 +39,8 @@ impl Event {
         reached
     }
 
-    /// The submission after which the event has at least the given value; 0 if it already has it. `None` while no such
-    /// value is recorded.
+    /// Returns the submission after which the event has at least that value, or 0 if it has it
+    /// already. `None` if no such value is recorded yet.
     pub(super) fn submission(&self, value: u64) -> Option<u64> {
         let marks = lock(&self.0);
         if marks.reached >= value {

@@ -1,7 +1,8 @@
-//! A thread that submits commands which were held back while the queue had enough to do.
+//! The thread that submits commands that were held back while the queue was busy.
 //!
-//! A submission costs more than many commands, so commands are collected while the queue is busy. If no more commands
-//! come, nothing else would submit the collected ones. The thread sleeps unless there are such commands.
+//! A submission costs more than many commands, so commands are collected while the queue is busy.
+//! If no further command arrives, no other thread would submit them. The thread sleeps unless
+//! commands are held back.
 
 use super::Scheduler;
 use super::scheduler::Next;
@@ -10,14 +11,14 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Weak};
 use std::thread::{self, JoinHandle};
 
-/// The thread, started at first use.
+/// The thread, which is started at its first use.
 pub(super) struct Feeder {
     wake: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Feeder {
-    /// Starts the thread; `None` if the system cannot start one.
+    /// Starts the thread. `None` if the system provides none.
     pub fn start(scheduler: &Arc<Scheduler>) -> Option<Self> {
         let (wake, woken) = mpsc::channel();
         let scheduler = Arc::downgrade(scheduler);
@@ -26,10 +27,10 @@ impl Feeder {
         Some(Self { wake: Some(wake), thread: Some(thread) })
     }
 
-    /// Makes the thread submit the commands that were held back.
+    /// Makes the thread check for commands that are held back.
     pub fn wake(&self) {
         if let Some(wake) = &self.wake {
-            // The thread ends only when this value is dropped.
+            // The receiver ends only when this value is dropped.
             _ = wake.send(());
         }
     }
@@ -41,7 +42,7 @@ fn feed(weak: &Weak<Scheduler>, woken: &Receiver<()>) {
             let Some(scheduler) = weak.upgrade() else { return };
             let Some(next) = scheduler.feed() else { break };
             let context = scheduler.context.clone();
-            // The scheduler's owner may drop it meanwhile.
+            // Drop it, because its owner may want to drop it too.
             drop(scheduler);
             match next {
                 Next::Wait(submission) => _ = context.wait(submission, || names_of(weak)),
@@ -64,7 +65,7 @@ impl Drop for Feeder {
         self.wake = None;
         let thread = self.thread.take().filter(|t| t.thread().id() != thread::current().id());
         if let Some(thread) = thread {
-            // If the thread panicked, the panic hook has reported it.
+            // If it panicked, the panic hook has reported that.
             _ = thread.join();
         }
     }

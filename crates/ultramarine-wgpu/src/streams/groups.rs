@@ -1,5 +1,6 @@
-//! Bind groups, kept for later commands with the same buffers. Drivers take longer to make a group than to record
-//! everything else of a command, and a program's arrays often reuse the same memory.
+//! A cache of bind groups for later commands with the same buffers. Drivers take longer to make a
+//! bind group than to record the rest of a command, and the arrays of a program often get the same
+//! memory again.
 
 use crate::context::{Context, of_hal};
 use crate::hal;
@@ -9,12 +10,12 @@ use std::num::NonZero;
 use ultramarine_abi::helper::Result;
 use wgpu_hal::{BindGroupDescriptor, BindGroupEntry, BufferBinding, Device as _};
 
-/// Maximum number of groups that are kept.
+/// Limit on the cached groups.
 const MOST: usize = 4096;
-/// Number of destroyed buffers after which the groups that mention them are destroyed.
+/// Number of buffers that may be destroyed until the groups with these buffers are destroyed.
 const DESTROYED: u64 = 256;
 
-/// A part of a buffer, as bound to a kernel.
+/// A buffer, as bound to a kernel.
 pub(super) struct Part<'a> {
     pub block: &'a Block,
     pub offset: u64,
@@ -29,12 +30,12 @@ pub(super) struct Groups {
     places: HashMap<Box<[u64]>, usize>,
     groups: Vec<hal::BindGroup>,
     key: Vec<u64>,
-    /// Number of destroyed buffers when the groups were last discarded.
+    /// Number of destroyed buffers when the groups were last cleared.
     destroyed: u64,
 }
 
 impl Groups {
-    /// The index of the group with these buffers.
+    /// Returns the index of the group with these buffers.
     pub fn get(&mut self, context: &Context, parts: &[Part<'_>]) -> Result<usize> {
         self.key.clear();
         for Part { block, offset, bytes } in parts {
@@ -50,13 +51,13 @@ impl Groups {
         Ok(place)
     }
 
-    /// The group at an index.
+    /// Returns the group with an index.
     pub fn at(&self, place: usize) -> Option<&hal::BindGroup> {
         self.groups.get(place)
     }
 
-    /// If there are too many groups, or too many whose buffers were destroyed, takes out all groups. They
-    /// may be in use.
+    /// Removes and returns all groups if there are too many, or too many with destroyed buffers.
+    /// They may be in use.
     pub fn overflow(&mut self, context: &Context) -> Vec<hal::BindGroup> {
         let destroyed = context.destroyed();
         if self.groups.len() < MOST && destroyed - self.destroyed < DESTROYED {
@@ -66,7 +67,7 @@ impl Groups {
         self.take()
     }
 
-    /// Takes out all groups. They may be in use.
+    /// Removes and returns all groups. They may be in use.
     pub fn take(&mut self) -> Vec<hal::BindGroup> {
         self.places.clear();
         core::mem::take(&mut self.groups)

@@ -1,7 +1,7 @@
-//! Memory that commands have read and written since the last barrier. A barrier is recorded only if a command uses
-//! memory that an earlier command has not finished with.
+//! Memory that commands have read and written since the last barrier. With it, barriers are
+//! recorded only where a command uses memory that an earlier command has not finished with.
 
-/// A part of a buffer that a command accesses.
+/// A part of a buffer, and how a command uses it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Access {
     pub block: u64,
@@ -25,7 +25,7 @@ pub(super) struct Hazards {
     since: Vec<Access>,
 }
 
-/// Maximum number of accesses that are remembered. Beyond it, a barrier is cheaper than the search.
+/// Limit on the recorded accesses. With more of them, a barrier is cheaper than the search.
 const MOST: usize = 64;
 
 impl Hazards {
@@ -38,7 +38,7 @@ impl Hazards {
             self.since.clear();
         }
         for access in accesses {
-            // If several commands read the same memory, one access is enough.
+            // If several commands read the same memory, record it once.
             if !self.since.contains(access) {
                 self.since.push(*access);
             }

@@ -1,4 +1,4 @@
-//! The work lists of streams that wait for event values which have not been recorded yet.
+//! The lists of streams that wait for events' values that are not recorded yet.
 
 use super::{Batch, Event};
 use std::collections::{HashMap, VecDeque};
@@ -14,11 +14,11 @@ pub(super) enum Item {
 /// A stream.
 #[derive(Default)]
 pub(super) struct Lane {
-    /// Work after a wait that is not met; empty for a stream that runs.
+    /// Items after a wait that is not satisfied. Empty if the stream does not wait.
     pub pending: VecDeque<Item>,
-    /// The last submission that later work of the stream has to come after.
+    /// The last submission, after which the stream's later work runs.
     pub last: u64,
-    /// The reason why some of its work was not submitted, until it has been reported.
+    /// The failure of a submission, until it is reported.
     pub failed: Option<Failure>,
 }
 
@@ -40,7 +40,7 @@ impl Lanes {
         self.lanes.remove(&lane);
     }
 
-    /// Number of waiting items.
+    /// Returns the number of waiting items.
     pub fn pending(&self) -> u64 {
         self.lanes.values().map(|lane| lane.pending.len() as u64).sum()
     }
@@ -49,7 +49,7 @@ impl Lanes {
         self.lanes.get_mut(&lane).ok_or_else(|| Failure::invalid("the stream is gone"))
     }
 
-    /// Enqueues an item: in the stream's list if the stream waits, otherwise by `run`.
+    /// Adds an item: to the stream's list if the stream waits, otherwise by `run`.
     pub fn add(
         &mut self,
         lane: u64,
@@ -67,9 +67,9 @@ impl Lanes {
         Ok(())
     }
 
-    /// Passes all items that no longer wait to `run`.
+    /// Submits all items that need not wait any more, by `run`.
     pub fn advance(&mut self, run: &mut dyn FnMut(Batch) -> Result<u64>) {
-        // A record of one stream may release others.
+        // A record of one stream may release other streams.
         let mut moved = true;
         while moved {
             moved = false;
@@ -93,7 +93,7 @@ impl Lanes {
 }
 
 impl Lane {
-    /// Processes an item, or returns a wait that is not met.
+    /// Processes an item, or returns a wait that is not satisfied.
     fn step(
         &mut self,
         item: Item,

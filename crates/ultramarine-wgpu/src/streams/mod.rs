@@ -1,12 +1,14 @@
-//! Streams and events on a device's single queue.
+//! Streams and events on the only queue of a device.
 //!
-//! Submissions of a queue run in order, so a stream is a list on the host. Its commands usually go to the queue at once.
-//! If the stream waits for an event value that has not been recorded, they stay in the list until the record has been
-//! submitted. If the queue itself waited, it would never reach the record, which is enqueued later.
+//! Submissions of a queue run in order. Therefore a stream is a list on the host: its commands go
+//! to the queue at once, unless the stream waits for an event's value that is not recorded yet. In
+//! that case they stay in the list until the record has been submitted. If the queue itself waited,
+//! it would never reach the record that comes later in the queue.
 //!
-//! Commands are recorded in order, with barriers between commands that use the same memory (`hazards.rs`), and
-//! submitted together. They are submitted at once if the queue has little to do. Otherwise they are submitted
-//! when something waits for them, when there are many, or when the queue is almost empty (`feeder.rs`).
+//! Commands are recorded one after the other, with barriers where a command uses another one's
+//! memory (`hazards.rs`). They are submitted together: at once if the queue has little work,
+//! otherwise when something waits for them, when there are many, or when the queue is almost empty
+//! (`feeder.rs`).
 
 mod batch;
 mod events;

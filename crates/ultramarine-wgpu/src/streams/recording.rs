@@ -1,4 +1,4 @@
-//! A command buffer of the hal, into which batches are recorded.
+//! A command buffer of the hal into which batches are recorded.
 
 use super::groups::{Groups, Part};
 use super::hazards::{Access, Hazards};
@@ -16,7 +16,7 @@ use wgpu_types::BufferUses;
 /// Bytes of a word.
 const WORD: u64 = 4;
 
-/// The words of a batch: their block, and their offset in it.
+/// The words of a batch: their block, and the offset in it.
 pub(super) type Words = Option<(Arc<Block>, u64)>;
 
 /// A command buffer that is being recorded.
@@ -25,14 +25,13 @@ pub(super) struct Recording {
     hazards: Hazards,
     barriers: hal::Barriers,
     in_pass: bool,
-    /// The kernel and the group that were set last: the kernel's address, and the group's index.
+    /// The last kernel that was set, by its address, and the index of the last group.
     kernel: usize,
     group: Option<usize>,
     accesses: Vec<Access>,
 }
 
-/// The groups for a batch's kernels, in order. All other conditions that may fail are checked here,
-/// too.
+/// Returns the groups of a batch's kernels, in order. It also makes all checks that may fail.
 pub(super) fn prepare(
     context: &Context,
     groups: &mut Groups,
@@ -81,8 +80,8 @@ pub(super) fn prepare(
 }
 
 impl Recording {
-    /// Starts a command buffer. The end of the previous one orders it after everything that the queue was
-    /// given.
+    /// Begins a command buffer. The end of the previous one orders it after all earlier work of the
+    /// queue.
     pub fn begin(context: &Context, mut encoder: hal::CommandEncoder) -> Result<Self> {
         // SAFETY: the encoder is not recording.
         let begun = unsafe { encoder.begin_encoding(None) };
@@ -99,7 +98,7 @@ impl Recording {
         })
     }
 
-    /// Appends a batch; its groups are at the given indices.
+    /// Appends a batch, with the indices of its groups.
     pub fn add(
         &mut self,
         context: &Context,
@@ -184,7 +183,7 @@ impl Recording {
         Ok(())
     }
 
-    /// Ends the command buffer. When it has completed, the encoder can be reused.
+    /// Ends the command buffer. The encoder can be reused when the list is complete.
     pub fn end(mut self, context: &Context) -> Result<(hal::CommandEncoder, hal::List)> {
         self.leave_pass();
         self.barriers.end(&context.device, &mut self.encoder);
@@ -199,7 +198,7 @@ impl Recording {
         }
     }
 
-    /// Discards what was recorded.
+    /// Discards the recorded commands.
     pub fn discard(mut self) {
         self.leave_pass();
         // SAFETY: the encoder is recording; nothing was submitted.
@@ -223,7 +222,7 @@ fn uses(action: &Action, words: &Words) -> Result<Vec<(*const hal::Buffer, Buffe
     }
 }
 
-/// The blocks that an action uses, except words.
+/// Returns the blocks that an action uses, except words.
 fn blocks_of(action: &Action) -> impl Iterator<Item = &Arc<Block>> {
     let (copied, bound) = match action {
         Action::Copy { from, to, .. } => (Some([&from.0, &to.0]), &[][..]),
@@ -234,7 +233,7 @@ fn blocks_of(action: &Action) -> impl Iterator<Item = &Arc<Block>> {
     copied.into_iter().flatten().chain(bound)
 }
 
-/// The memory that an action uses, except words, which the device never writes.
+/// Lists the memory that an action uses, except words, which the device never writes.
 fn accesses(action: &Action, to: &mut Vec<Access>) {
     let access = |block: &Block, start: u64, bytes: Option<u64>, written| {
         let end = bytes.map_or(block.bytes(), |bytes| start + bytes);

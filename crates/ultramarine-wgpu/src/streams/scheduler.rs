@@ -1,5 +1,5 @@
-//! The streams of a device. Batches are recorded in the order that streams and events allow. They are submitted
-//! when something waits for them, or before the queue becomes empty.
+//! The streams of a device. Batches are recorded in an order that streams and events allow. They
+//! are submitted when something waits for them, or when the queue would become empty.
 
 use super::feeder::Feeder;
 use super::lanes::{Item, Lanes};
@@ -14,16 +14,16 @@ use std::time::{Duration, Instant};
 use ultramarine_abi::helper::Result;
 use wgpu_hal::Queue as _;
 
-/// Number of running submissions with which the queue has enough to do.
+/// Number of running submissions from which on the queue is busy.
 const BUSY: usize = 2;
-/// Number of actions that are worth a submission if the queue has little to do.
+/// Number of actions that justify a submission, if the queue has little work.
 const WORTH: usize = 32;
-/// Minimum time between two submissions with fewer actions, because a submission takes drivers a
-/// good part of this time.
+/// Minimum time between two smaller submissions, because a submission takes drivers a large part of
+/// this time.
 const PAUSE: Duration = Duration::from_micros(50);
-/// Time between two checks of a device that may be lost.
+/// Time between two checks whether a device is lost.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Maximum bytes of uploads in flight, until a limit is set.
+/// Default limit on the bytes of uploads in flight.
 const STAGING: u64 = 256 << 20;
 
 /// The state behind the lock.
@@ -31,9 +31,9 @@ struct State {
     submissions: Submissions,
     lanes: Lanes,
     feeder: Option<Feeder>,
-    /// True if the feeder will submit the remaining commands.
+    /// True if the feeder takes care of recorded commands.
     watched: bool,
-    /// The time of the last submission that was not requested by a waiter.
+    /// Time of the last submission that nothing waited for.
     flushed: Option<Instant>,
 }
 
@@ -41,12 +41,12 @@ struct State {
 pub(super) enum Next {
     /// Wait for a submission.
     Wait(u64),
-    /// Wait for a period of time.
+    /// Waits for this time.
     Sleep(Duration),
 }
 
 impl State {
-    /// Returns true if the queue has little to do and the recorded actions are worth a submission.
+    /// Returns true if the queue has little work, and the recorded commands justify a submission.
     fn is_due(&mut self) -> bool {
         let worth = self.submissions.open_actions() >= WORTH
             || self.flushed.is_none_or(|at| at.elapsed() >= PAUSE);
@@ -59,7 +59,7 @@ impl State {
     }
 }
 
-/// The queue of a device and its streams. It records batches in the order that streams and events
+/// The queue of a device and its streams. It records batches in an order that streams and events
 /// allow, and decides when to submit them.
 pub struct Scheduler {
     pub(super) context: Arc<Context>,
@@ -68,12 +68,12 @@ pub struct Scheduler {
     staging: AtomicU64,
     tick: f32,
     state: Mutex<State>,
-    /// Notified when something was recorded or submitted.
+    /// Signals that something was recorded or submitted.
     changed: Condvar,
 }
 
 impl Scheduler {
-    /// The scheduler of a device's queue.
+    /// Makes the scheduler of a device's queue.
     pub fn new(context: Arc<Context>, queue: hal::Queue) -> Self {
         // SAFETY: the queue is open.
         let tick = unsafe { queue.get_timestamp_period() };
@@ -95,17 +95,17 @@ impl Scheduler {
         }
     }
 
-    /// Maximum bytes of uploads in flight.
+    /// Returns the limit on the bytes of uploads in flight.
     pub fn staging_limit(&self) -> u64 {
         self.staging.load(Ordering::Relaxed)
     }
 
-    /// Sets the maximum bytes of uploads in flight.
+    /// Sets the limit on the bytes of uploads in flight.
     pub fn set_staging_limit(&self, bytes: u64) {
         self.staging.store(bytes, Ordering::Relaxed);
     }
 
-    /// Nanoseconds per tick of the queue's clock.
+    /// Returns the nanoseconds of a step of the queue's clock.
     pub fn tick(&self) -> f32 {
         self.tick
     }
@@ -132,7 +132,7 @@ impl Scheduler {
         self.submit_with(lane, |_| Ok(batch))
     }
 
-    /// Likewise, with a batch that is made under the lock.
+    /// Enqueues a batch that is made while the lock is held.
     pub(super) fn submit_with(
         self: &Arc<Self>,
         lane: u64,
@@ -145,7 +145,7 @@ impl Scheduler {
         self.pace(&mut state)
     }
 
-    /// Sets an event to a value once the stream's earlier work has completed.
+    /// Makes an event reach a value once the stream's earlier work is complete.
     pub fn record(self: &Arc<Self>, lane: u64, event: &Event, value: u64) -> Result<()> {
         self.context.usable()?;
         let mut state = lock(&self.state);
@@ -174,8 +174,8 @@ impl Scheduler {
         added
     }
 
-    /// Submits the recorded actions if the queue has little to do. Otherwise the feeder submits
-    /// them later.
+    /// Submits the recorded commands if the queue has little work. Otherwise the feeder will submit
+    /// them.
     fn pace(self: &Arc<Self>, state: &mut State) -> Result<()> {
         let open = state.submissions.open_actions();
         if open == 0 || state.watched && open < WORTH {
@@ -200,12 +200,12 @@ impl Scheduler {
         }
     }
 
-    /// Submits the remaining actions if they are due. Returns what to wait for before the next check, or `None` if
-    /// nothing is left.
+    /// Submits the remaining commands if a submission is due. Returns what to wait for before the
+    /// next check, or `None` if no commands remain.
     pub(super) fn feed(&self) -> Option<Next> {
         let mut state = lock(&self.state);
         let left = state.submissions.open_actions() > 0;
-        // If submitting fails, the device is lost, which is reported to all waiters.
+        // A failed submission means that the device is lost, which all waiting threads report.
         if left && state.is_due() {
             _ = state.flush();
         } else if left {
@@ -220,12 +220,12 @@ impl Scheduler {
         None
     }
 
-    /// The names of running commands, for errors.
+    /// Returns the names of the running commands, for messages.
     pub(super) fn names(&self) -> String {
         lock(&self.state).submissions.names()
     }
 
-    /// Waits for running work, and frees the memory that it used.
+    /// Waits for the running commands, and frees the memory that they used.
     pub fn reclaim(&self) -> Result<()> {
         lock(&self.state).submissions.reclaim()?;
         self.uploads.trim();
@@ -233,7 +233,7 @@ impl Scheduler {
         Ok(())
     }
 
-    /// Blocks until a submission has completed.
+    /// Blocks until a submission is complete.
     fn wait_submission(&self, mut state: MutexGuard<'_, State>, submission: u64) -> Result<()> {
         if submission > state.submissions.submitted() {
             state.submissions.flush()?;
@@ -244,7 +244,7 @@ impl Scheduler {
         Ok(())
     }
 
-    /// Blocks until the oldest submission has completed; false if there is none.
+    /// Blocks until the oldest submission is complete. Returns false if there is none.
     pub(super) fn wait_oldest(&self) -> Result<bool> {
         let mut state = lock(&self.state);
         state.submissions.flush()?;
@@ -253,7 +253,7 @@ impl Scheduler {
         Ok(true)
     }
 
-    /// Blocks until all work of a stream has completed.
+    /// Blocks until all work of a stream is complete.
     pub fn synchronize(&self, lane: u64) -> Result<()> {
         self.context.usable()?;
         let mut state = lock(&self.state);
@@ -281,12 +281,12 @@ impl Scheduler {
             }
         };
         self.wait_submission(state, submission)?;
-        // Updates the event, so that queries return the value from now on.
+        // Update the event, so that queries return the value from now on.
         event.value(self.context.completed());
         Ok(())
     }
 
-    /// Blocks until something was recorded, but not for long, because the device may be lost
+    /// Blocks until something was recorded, or for a limited time, because the device may be lost
     /// meanwhile.
     fn wait_change<'a>(&self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
         self.changed.wait_timeout(state, PATIENCE).unwrap_or_else(PoisonError::into_inner).0

@@ -1,4 +1,4 @@
-//! From batches to submissions: batches are recorded in order, and submitted together.
+//! From batches to submissions: batches are recorded one after the other, and submitted together.
 
 use super::groups::Groups;
 use super::recording::{self, Recording, Words};
@@ -12,7 +12,7 @@ use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::status;
 use wgpu_hal::{CommandEncoder as _, CommandEncoderDescriptor, Device as _};
 
-/// Resources that commands use until they have completed.
+/// Resources that commands use until they are complete.
 #[derive(Default)]
 struct Uses {
     batches: Vec<Batch>,
@@ -21,12 +21,12 @@ struct Uses {
     groups: Vec<hal::BindGroup>,
 }
 
-/// Alignment of small uploads, and minimum alignment of words.
+/// Minimum alignment of small uploads and of words.
 const ALIGNMENT: u64 = 16;
-/// Approximate maximum number of actions of a submission.
+/// Approximate limit on the actions of a submission.
 const ACTIONS: usize = 256;
-/// Approximate maximum number of workgroups of a submission, because operating systems abort
-/// submissions that take seconds.
+/// Approximate limit on the workgroups of a submission, because systems abort a submission that
+/// takes seconds.
 const WORKGROUPS: u64 = 1 << 18;
 
 /// Commands that have not been submitted yet.
@@ -37,7 +37,7 @@ struct Open {
     workgroups: u64,
 }
 
-/// A submission that may not have completed.
+/// A submission that may not be complete.
 struct InFlight {
     submission: u64,
     encoder: hal::CommandEncoder,
@@ -45,7 +45,7 @@ struct InFlight {
     uses: Uses,
 }
 
-/// The queue, and the work that it was given.
+/// The queue, and the work that was submitted to it.
 pub(super) struct Submissions {
     context: Arc<Context>,
     queue: hal::Queue,
@@ -57,7 +57,7 @@ pub(super) struct Submissions {
     groups: Groups,
     /// Words of commands and small uploads.
     arena: Arena,
-    /// Bound in place of the words, once there is a kernel without words in memory.
+    /// Bound instead of words, if a kernel has none in memory.
     no_words: Option<Arc<Block>>,
 }
 
@@ -85,22 +85,22 @@ impl Submissions {
         self.open.as_ref().map_or(0, |open| open.actions)
     }
 
-    /// The submissions that have not completed, the oldest first.
+    /// Returns the submissions that are not complete, the oldest first.
     pub fn running(&mut self) -> impl ExactSizeIterator<Item = u64> {
         self.retire();
         self.in_flight.iter().map(|one| one.submission)
     }
 
-    /// Records a batch. Returns the number of its submission, which may be made later. If memory is short, it waits for
-    /// running work and releases what that used.
+    /// Records a batch. Returns the number of its submission, which may not have been made yet. If
+    /// memory is short, waits for running work and releases its memory.
     pub fn add(&mut self, batch: Batch) -> Result<u64> {
         let prepared = match self.prepare(&batch) {
             Err(failure) if failure.code == status::OUT_OF_MEMORY => {
                 self.reclaim()?;
                 self.prepare(&batch).map_err(|failure| match batch.names.len() {
                     0 | 1 => failure,
-                    // The host would only learn about the last command's failure, and would use the
-                    // results of the others.
+                    // The host waits only for the last one, and would use the results of the
+                    // others.
                     _ => {
                         self.context.abandon(&format!("{}: {}", named(&batch.names), failure.text))
                     }
@@ -113,7 +113,7 @@ impl Submissions {
             return Err(Failure::new("no list of commands is open"));
         };
         if let Err(failure) = open.recording.add(context, groups, &batch, (&words, &places)) {
-            // A part of the batch may have been recorded.
+            // A part of it may have been recorded.
             return Err(context.abandon(&format!("{}: {}", named(&batch.names), failure.text)));
         }
         open.actions += batch.actions.len();
@@ -129,8 +129,8 @@ impl Submissions {
         Ok(submission)
     }
 
-    /// Writes bytes to memory that commands read. If memory is short, it waits for running work and
-    /// releases what that used.
+    /// Writes bytes to memory that commands read. If memory is short, waits for running work and
+    /// releases its memory.
     pub fn write(&mut self, bytes: &[u8]) -> Result<(Arc<Block>, u64)> {
         match self.arena.write(&self.context, bytes, ALIGNMENT) {
             Err(failure) if failure.code == status::OUT_OF_MEMORY => {
@@ -141,7 +141,7 @@ impl Submissions {
         }
     }
 
-    /// Does everything that may fail, so that recorded batches are complete.
+    /// Makes all steps that may fail, so that a batch is never recorded partially.
     fn prepare(&mut self, batch: &Batch) -> Result<(Words, Vec<usize>)> {
         if self.open.is_none() {
             self.begin()?;
@@ -161,7 +161,7 @@ impl Submissions {
         Ok((words, places))
     }
 
-    /// Memory in place of the words, for kernels whose words are immediates.
+    /// Returns memory that replaces the words of kernels whose words are all immediates.
     fn no_words(&mut self) -> Result<Arc<Block>> {
         if let Some(block) = &self.no_words {
             return Ok(block.clone());
@@ -192,8 +192,8 @@ impl Submissions {
         Ok(())
     }
 
-    /// Submits what was recorded. After a failure the device is marked as lost, because the host
-    /// relies on submissions.
+    /// Submits the recorded commands. After a failure the device is lost, because the host relies
+    /// on the submission.
     pub fn flush(&mut self) -> Result<()> {
         let Some(Open { recording, uses, .. }) = self.open.take() else { return Ok(()) };
         // Earlier work may have caused the loss of the device.
@@ -224,7 +224,7 @@ impl Submissions {
         Ok(())
     }
 
-    /// Waits for everything that was recorded, and drops unused memory.
+    /// Waits for all recorded commands, and drops unused memory.
     pub fn reclaim(&mut self) -> Result<()> {
         self.flush()?;
         let names = || self.names();
@@ -270,7 +270,7 @@ impl Submissions {
         }
     }
 
-    /// The names of running commands, for errors.
+    /// Returns the names of the running commands, for messages.
     pub fn names(&self) -> String {
         let running = self.in_flight.iter().take(4).map(|one| names_of(&one.uses.batches));
         format!("running {}", running.collect::<Vec<_>>().join(", "))
@@ -285,7 +285,7 @@ fn workgroups(action: &Action) -> u64 {
     }
 }
 
-/// The names of commands; of many, only the first ones.
+/// Returns the names of commands, or only the first ones if there are many.
 fn names_of(batches: &[Batch]) -> String {
     let names: Vec<_> = batches.iter().flat_map(|batch| batch.names.iter().cloned()).collect();
     named(&names)
@@ -306,7 +306,7 @@ impl Drop for Submissions {
             recording.discard();
             self.destroy(uses);
         }
-        // If the device is lost, nothing can still be running.
+        // On a lost device, nothing can be running any more.
         _ = self.context.wait(self.submitted, String::new);
         while let Some(done) = self.in_flight.pop_front() {
             self.recycle(done);

@@ -1,4 +1,4 @@
-//! The times at which the device reaches positions in its queue.
+//! Timestamps: the times at which the device reaches a point in its queue.
 
 use super::{Batch, Event, Scheduler};
 use crate::context::{Context, lock, of_hal};
@@ -10,7 +10,7 @@ use ultramarine_abi::helper::{Failure, Result};
 use wgpu_hal::{CommandEncoder as _, Device as _};
 use wgpu_types::{BufferSize, QuerySetDescriptor, QueryType};
 
-/// Number of queries of a set.
+/// Number of queries in a set.
 const QUERIES: u32 = 64;
 /// Bytes of a timestamp.
 const BYTES: u64 = 8;
@@ -23,8 +23,7 @@ struct Set {
     free: Mutex<Vec<u32>>,
 }
 
-/// A timestamp query. Commands in flight hold a reference; without references, the query can be
-/// reused.
+/// A timestamp query. Running commands hold references to it. The query is free if there are none.
 pub struct Stamp {
     set: Arc<Set>,
     index: u32,
@@ -89,7 +88,7 @@ impl Clock {
         Ok(mark)
     }
 
-    /// Nanoseconds on the device's clock, once the time is known.
+    /// Returns the nanoseconds on the device's clock, once they are known.
     pub fn resolve(&self, scheduler: &Scheduler, mark: &Mark) -> Result<Option<u64>> {
         self.context.usable()?;
         if scheduler.query(&mark.done) == 0 {
@@ -106,7 +105,7 @@ impl Clock {
 }
 
 impl Stamp {
-    /// The memory that the time is written to.
+    /// Returns the memory to which it is written.
     pub(super) fn results(&self) -> &Block {
         &self.set.results
     }

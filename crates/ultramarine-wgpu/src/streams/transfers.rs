@@ -1,4 +1,4 @@
-//! Copies from and to the host, through memory that host and device can access.
+//! Copies from and to the host, through memory that both sides can access.
 
 use super::{Batch, Scheduler};
 use crate::memory::{Block, Pool};
@@ -7,11 +7,11 @@ use std::sync::Arc;
 use ultramarine_abi::helper::Result;
 use ultramarine_abi::status;
 
-/// Maximum size of a piece of a copy, in bytes.
+/// Limit on the bytes of a piece of a copy.
 const PIECE: usize = 32 << 20;
-/// Maximum size of an upload through the arena, in bytes.
+/// Limit on the bytes of a copy through the arena.
 const SMALL: usize = 64 << 10;
-/// Minimum size of a staging block, in bytes.
+/// Minimum bytes of a staging block.
 const LEAST: u64 = 256 << 10;
 
 /// A batch with a single copy.
@@ -22,8 +22,8 @@ fn copy(from: (Arc<Block>, u64), to: (Arc<Block>, u64), bytes: u64) -> Batch {
 }
 
 impl Scheduler {
-    /// Enqueues a copy into a buffer. The source has been read when this returns. It waits only if uploads in flight use
-    /// all the staging memory that is allowed.
+    /// Enqueues a copy to a buffer. When it returns, the source has been read. It waits only if
+    /// uploads in flight have reached the limit on staging memory.
     pub fn upload(
         self: &Arc<Self>,
         lane: u64,
@@ -69,14 +69,14 @@ impl Scheduler {
         })
     }
 
-    /// Memory for an upload. It is not lent to any other user while it is held.
+    /// Lends memory for an upload, for exclusive use while it is held.
     pub fn lend(self: &Arc<Self>, bytes: u64) -> Result<Arc<Block>> {
         self.context.usable()?;
         while self.uploads.in_use() + bytes > self.staging_limit() && self.wait_oldest()? {}
         self.staging(&self.uploads, bytes)
     }
 
-    /// Enqueues a copy of the beginning of lent memory into a buffer.
+    /// Enqueues a copy of the beginning of lent memory to a buffer.
     pub fn copy_lent(
         self: &Arc<Self>,
         lane: u64,
@@ -90,8 +90,8 @@ impl Scheduler {
         self.submit(lane, copy((lent, 0), (to.clone(), offset), bytes))
     }
 
-    /// Memory for a copy. If memory is short, it waits for running work and releases what that
-    /// used.
+    /// Returns memory for a copy. If memory is short, waits for running work and releases its
+    /// memory.
     fn staging(&self, pool: &Pool, bytes: u64) -> Result<Arc<Block>> {
         match pool.take(&self.context, bytes, LEAST) {
             Err(failure) if failure.code == status::OUT_OF_MEMORY => {
@@ -102,8 +102,8 @@ impl Scheduler {
         }
     }
 
-    /// Copies from a buffer, after the stream's earlier work. The copy is complete when this
-    /// returns.
+    /// Copies from a buffer, after the stream's earlier work. When it returns, the copy is
+    /// complete.
     pub fn download(
         self: &Arc<Self>,
         lane: u64,

@@ -69,7 +69,7 @@ pub struct Tiled {
 }
 
 impl Tiled {
-    /// The copy, if tiles are worth it.
+    /// Returns the copy, if tiles are worthwhile.
     pub fn of(axes: &Axes<2>) -> Option<Self> {
         let along = |k: usize| axes.list.iter().position(|(_, steps)| steps[k] == 1);
         let (a, b) = (along(0)?, along(1)?);

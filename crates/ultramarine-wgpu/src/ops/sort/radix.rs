@@ -44,7 +44,7 @@ struct Kernels {
     moves: Deferred,
 }
 
-/// The data that move with the keys.
+/// The data that moves with the keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Payload {
     /// The elements' indices.
