@@ -134,7 +134,7 @@ impl Rows {
     }
 }
 
-/// How rows of a length are sorted.
+/// The strategy for rows of a length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Strategy {
     /// Several rows per block. Each takes this number of slots, a power of two.
