@@ -1,4 +1,4 @@
-//! The signature of a plan, and the check that a command fits it.
+//! The signature of a plan, and the check that a command matches it.
 
 use super::Check;
 use crate::dtype::Dtype;
@@ -6,7 +6,7 @@ use core::ffi::c_void;
 use ultramarine_abi::schema::{self, op};
 use ultramarine_abi::{MAX_NDIM, TensorDesc, dlpack::DLDataType, ensure, layout};
 
-/// A tensor as it was described to `prepare`.
+/// A tensor, as described to `prepare`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Desc {
     pub ndim: i32,

@@ -35,7 +35,7 @@ const MOST: u32 = 65536;
 const PASSES: u32 = 3;
 const MORE_TURNS: u32 = 100;
 
-/// The invocations that share a row, and how they read it.
+/// The invocations that share a row, and the way in which they read it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Team {
     /// Invocations per row.

@@ -47,7 +47,7 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     let build = |program: Program<'_>, call: &str| {
         request.device.programs.get(program.library(SORT).body(call).build())
     };
-    // Values are only moved.
+    // Values are moved unchanged.
     let word = dtype.word();
     let last = match values {
         true => build(
