@@ -94,9 +94,9 @@ pub fn all_min(x: &Array, group: &Group) -> Result<Array> {
     collective(Kind::AllReduce(Reduction::Min), x, group)
 }
 
-/// Concatenates the arrays of all processes along the first axis, in the order of ranks. Arrays of
-/// rank 0 give an array with one axis. A group of one process returns its operand. Shape and dtype
-/// of `x` must be the same in all processes.
+/// Concatenates the arrays of all processes along the first axis, in the order of ranks. Scalars
+/// give an array with one axis. A group of one process returns its operand. Shape and dtype of `x`
+/// must be the same in all processes.
 ///
 /// # Errors
 /// As [`all_sum`]; [`Error::Value`] if the result is too large.
