@@ -35,6 +35,7 @@ impl Linear {
 }
 
 /// This process's columns of an array (n, INPUTS).
+#[allow(clippy::single_range_in_vec_init, reason = "the columns are one range")]
 fn columns(x: &Array, group: &Group) -> Result<Array> {
     let (size, rank) = (group.size(), group.rank());
     // As `Checkpoints` cuts them.

@@ -56,7 +56,7 @@ impl<'a> Wanted<'a> {
         let patterns = |globs: &[&str]| {
             let pattern = |glob: &&str| {
                 Pattern::new(glob).map_err(|e| {
-                    Error::Value(format!("[load_all] {glob:?} is not a glob: {}. Write patterns such as \"cuda*\".", e.msg).into())
+                    Error::Value(format!("[load_all] {glob:?} is not a glob: {}. Write patterns such as \"name*\".", e.msg).into())
                 })
             };
             globs.iter().map(pattern).collect::<Result<Vec<_>>>()

@@ -137,7 +137,7 @@ impl Context {
         }
     }
 
-    /// Waits until no submission up to this one can still run, at most [`LAST_WAIT`]. Returns false if one may run longer.
+    /// Waits until no submission up to this one can still run, at most 10 s. Returns false if one may run longer.
     /// A device that was declared lost is waited for, too: what it was given may still be running.
     pub fn settle(&self, value: u64) -> bool {
         if value == 0 {

@@ -1,9 +1,11 @@
 //! Kernels in the High-Level Shader Language, written by naga, with these corrections:
 //!
 //! * Results of floating-point arithmetic are `precise`, because compilers contract and reassociate
-//! other results, as if there were no NaN. * All buffers are declared as writable, to match the
-//! hal's layouts. Otherwise naga would request another kind of binding. * 64-bit integers change
-//! their signedness by a conversion, because naga writes nothing for a bitcast of that width.
+//!   other results, as if there were no NaN.
+//! * All buffers are declared as writable, to match the hal's layouts. Otherwise naga would request
+//!   another kind of binding.
+//! * 64-bit integers change their signedness by a conversion, because naga writes nothing for a
+//!   bitcast of that width.
 //!
 //! Bytes are in words of 32 bits here ([`BYTES`](super::source::BYTES)).
 

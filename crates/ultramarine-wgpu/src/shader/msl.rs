@@ -1,10 +1,10 @@
 //! Kernels in the Metal Shading Language, written by naga, with these corrections:
 //!
 //! * Fast math is off for the whole source: there is no contraction, and NaN, infinities and signs
-//! of zero follow IEEE 754. The pragmas for this need Metal 3.2 (macOS 15). * Buffers of bytes:
-//! naga's array of 16-bit elements becomes an array of bytes. * Shared memory is declared in the
-//! kernel, because the hal sets no lengths for a kernel's arguments if the kernel is passed as
-//! source.
+//!   of zero follow IEEE 754. The pragmas for this need Metal 3.2 (macOS 15).
+//! * Buffers of bytes: naga's array of 16-bit elements becomes an array of bytes.
+//! * Shared memory is declared in the kernel, because the hal sets no lengths for a kernel's
+//!   arguments if the kernel is passed as source.
 
 use super::compile::{Parsed, UNCHECKED, Zeros, without_float64};
 use super::text::Text;

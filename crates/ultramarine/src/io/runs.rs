@@ -80,6 +80,7 @@ impl Runs {
 }
 
 #[cfg(test)]
+#[allow(clippy::single_range_in_vec_init, reason = "parts that are one range")]
 mod tests {
     use super::Runs;
     use crate::dtype::Dtype;

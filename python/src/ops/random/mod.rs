@@ -1,5 +1,6 @@
 //! Random numbers: the module `ultramarine.random`.
 
+mod seeds;
 mod state;
 
 pub use state::RandomState;
@@ -10,22 +11,9 @@ use crate::dtype::DtypeArg;
 use crate::error::{Fail, Res, type_, value};
 use crate::stream::{DeviceArg, StreamArg, on, placed_on};
 use pyo3::prelude::*;
+use seeds::Seed;
 use ultramarine::random::{self, Samples};
 use ultramarine::{Array, Dtype, Scalar};
-
-/// A seed: an integer of 64 bits.
-struct Seed(u64);
-
-impl FromPyObject<'_, '_> for Seed {
-    type Error = PyErr;
-
-    fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
-        match object.extract::<u64>() {
-            Ok(v) => Ok(Seed(v)),
-            Err(_) => Err(type_("a seed must be an integer from 0 to 2**64 - 1").into()),
-        }
-    }
-}
 
 /// The shape of a single number, by default. None is no shape.
 const SCALAR: Sequence = Sequence(Vec::new());

@@ -294,9 +294,7 @@ elif action == "faults":
     )
     adafactor = optimizers.Adafactor()
     adafactor.init(model.trainable_parameters())
-    caught(
-        ValueError, lambda: save_checkpoint(str(folder), model, adafactor), "cannot be joined"
-    )
+    caught(ValueError, lambda: save_checkpoint(str(folder), model, adafactor), "cannot be joined")
     caught(
         ValueError,
         lambda: save_checkpoint(str(folder), model, metadata={"optimizer": "x"}),

@@ -114,7 +114,7 @@ pub(super) fn start() -> Result<Started> {
     let all = gpus();
     let Some(first) = all.first() else {
         return Ok(Started::No(
-            "No loaded backend of a GPU has collectives. Install ultramarine-cuda and NCCL."
+            "No loaded backend of a GPU has collectives. Install a backend that has them (docs/distributed.md), and NCCL."
                 .to_owned(),
         ));
     };

@@ -49,7 +49,7 @@ fn within(i: i64, axis: usize, n: usize) -> Result<i64> {
         false => {
             let text = format!(
                 "Index {i} is out of bounds for axis {axis} with size {n}. {}",
-                IndexRange(n as usize)
+                IndexRange(n)
             );
             Err(Error::Index(text.into()))
         }
