@@ -50,7 +50,7 @@ BROKEN: dict[str, tuple[list[str], list[str], int, list[str]]] = {
         ["-DVARIANT=4"],
         [
             "it cannot run on this machine (score 0), and gives no reason",
-            "set `reason` in the score",
+            "score function set `reason`",
         ],
         3,
         ["cannot run here (score 0): it gives no reason: fill in `reason`"],
